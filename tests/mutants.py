@@ -10,7 +10,7 @@
 A mutant is one file with one change: another comparison, + for -, && for ||, a constant more by
 one, a statement left out. The file is compiled beside the tree and linked into the tests that cover
 it, before the library that has the true one, so neither the tree nor the build folder changes. The
-tests must have been built: cmake --build --preset dev --target unit_tests.
+tests must have been built: cmake --build --preset dev --target unit_tests script_tests.
 
 A mutant that fails a test, crashes it or keeps it from ending is found; one that passes all of them
 lives, and is printed with its place. One that does not compile counts for nothing. The last line

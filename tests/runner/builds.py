@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Sequence
 
 from runner.children import REPOSITORY
@@ -28,22 +27,23 @@ WARNING = re.compile(r"\bwarning: ")
 def build(session: Session, preset: str, targets: Sequence[str]) -> bool:
     """Builds these targets, or all. A failed build is one failed test; a good one is none, it only
     has a time."""
-    tier, start = Tier(f"build {preset}"), time.monotonic()
+    tier = Tier(f"{preset} build")
     configure = ["cmake", "--preset", preset]
     compile_them = ["cmake", "--build", "--preset", preset,
                     *(["--target", *targets] if targets else [])]
     for number, command in enumerate((configure, compile_them)):
         log = session.logs / f"build-{preset}-{number}.log"
         # Tests that run beside a build watch the clock, and a compiler does not.
-        code = session.children.run(command, log, BUILD_SECONDS, SANITIZER_OPTIONS, gives_way=True)
+        end = session.children.run(command, log, BUILD_SECONDS, SANITIZER_OPTIONS, gives_way=True)
+        tier.took(end.seconds, end.cpu_seconds)
         output = log.read_text(errors="replace")
-        if code:
-            tier.fail(f"{' '.join(command)} (exit code {code})", output)
+        if end.code:
+            tier.fail(f"{' '.join(command)} (exit code {end.code})", output)
             break
         # The presets for users let a newer compiler warn. Ours must have nothing to say.
         warnings = [line for line in output.splitlines() if WARNING.search(line)]
         if warnings:
             tier.fail("warnings", "\n".join(warnings))
             break
-    session.record(tier, start)
+    session.record(tier)
     return tier.failed == 0

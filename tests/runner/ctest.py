@@ -1,46 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests of one label of one build by ctest, and reads its report."""
+"""Runs one test of a build by ctest, and reads what became of it and of the cases in it."""
 
 from __future__ import annotations
 
 import json
 import re
 import subprocess
-import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Sequence
 
 from runner.builds import SANITIZER_OPTIONS
-from runner.tier import Session, Tier
+from runner.children import End
+from runner.tier import Session
 
-TIER_SECONDS = 2400
-TEST_SECONDS = 300
+TEST_SECONDS = 300  # of a test that names no TIMEOUT of its own
+LONGEST_TEST_SECONDS = 7500  # against a hang of ctest itself; the label suite has two hours
 # What is kept of a test that passed: enough to find the parts that it skipped.
 PASSED_OUTPUT_BYTES = 1 << 20
 # unittest's line for such a part; what the part printed may stand between its name and the verdict.
 SKIPPED_PART = re.compile(r"^(test_\w+) \([^)]*\).*?\bskipped (['\"])(.*?)\2$",
                           re.MULTILINE | re.DOTALL)
-# When so many of a tier fail, something is broken for all of them, and another try tells nothing.
-MOST_TRIED_AGAIN = 4
 
 
 @dataclass(frozen=True)
-class TierPlan:
-    """The tests of one label of one preset. `retried`: whether those that fail may try again."""
+class Test:
+    """A test that ctest knows. `report`: where googletest writes what became of the cases in it;
+    None for a test that is one case."""
 
-    preset: str
-    label: str
-    build_folder: Path
-    tests_at_once: int
-    retried: bool = False
+    name: str
+    report: Path | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one test: "passed", "failed" or "skipped", and what it said or why it was skipped.
+    """Of one case: "passed", "failed" or "skipped", and what it said or why it was skipped.
     `skipped_parts`: of one that passed, the parts that it skipped, with their reasons."""
 
     result: str
@@ -48,85 +43,81 @@ class Outcome:
     skipped_parts: tuple[str, ...] = ()
 
 
-def tests_by_label(build_folder: Path) -> dict[str, list[str]]:
-    """Each label of a build with the names of its tests; "" for tests without one."""
+@dataclass(frozen=True)
+class Result:
+    """Of one test: its cases by name, and what it took."""
+
+    outcomes: dict[str, Outcome]
+    end: End
+
+
+def tests_by_label(build_folder: Path) -> dict[str, list[Test]]:
+    """Each label of a build with its tests; "" for tests without one."""
     listed = subprocess.run(["ctest", "--test-dir", str(build_folder), "--show-only=json-v1"],
                             capture_output=True, text=True, check=True)
-    names: dict[str, list[str]] = defaultdict(list)
-    for test in json.loads(listed.stdout)["tests"]:
-        properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
+    tests: dict[str, list[Test]] = defaultdict(list)
+    for entry in json.loads(listed.stdout)["tests"]:
+        properties = {item["name"]: item["value"] for item in entry.get("properties", [])}
         label = (properties.get("LABELS") or [""])[0]
-        # What ctest has in place of the tests of a program that was not asked for.
-        if label or not test["name"].endswith("_NOT_BUILT"):
-            names[label].append(test["name"])
-    return names
+        report = next((Path(variable.removeprefix("GTEST_OUTPUT=xml:"))
+                       for variable in properties.get("ENVIRONMENT", ())
+                       if variable.startswith("GTEST_OUTPUT=xml:")), None)
+        tests[label].append(Test(entry["name"], report))
+    return tests
 
 
-@dataclass
-class FirstTry:
-    """The tests of a tier have run once."""
-
-    plan: TierPlan
-    tier: Tier
-    outcomes: dict[str, Outcome]
-    start: float
-
-    def may_try_again(self) -> bool:
-        failed = sum(outcome.result == "failed" for outcome in self.outcomes.values())
-        return self.plan.retried and 0 < failed <= MOST_TRIED_AGAIN
-
-
-def run_once(session: Session, plan: TierPlan, expected: Sequence[str]) -> FirstTry:
-    tier, start = Tier(f"{plan.preset} {plan.label}"), time.monotonic()
-    outcomes = run_ctest(session, plan, expected) if expected else {
-        "no test": Outcome("failed", f"the preset has no test with the label {plan.label!r}")}
-    return FirstTry(plan, tier, outcomes, start)
-
-
-def settle(session: Session, first: FirstTry) -> Tier:
-    """Counts a tier and records it. Those of its tests that may try again do so now, one by one:
-    nothing else should run."""
-    tier, plan, try_again = first.tier, first.plan, first.may_try_again()
-    for name, outcome in first.outcomes.items():
-        if outcome.result == "passed":
-            tier.passed += 1
-            for part in outcome.skipped_parts:
-                tier.skip(name, part)
-        elif outcome.result == "skipped":
-            tier.skip(name, outcome.text)
-        elif try_again and passes_alone(session, plan, name):
-            tier.pass_after_failure(name, outcome.text)
-        else:
-            tier.fail(name, outcome.text)
-    return session.record(tier, first.start)
-
-
-def passes_alone(session: Session, plan: TierPlan, name: str) -> bool:
-    return run_ctest(session, plan, [name])[name].result == "passed"
-
-
-def run_ctest(session: Session, plan: TierPlan, names: Sequence[str]) -> dict[str, Outcome]:
-    """Runs all tests of the label, or just one when `names` has one."""
-    stem = f"{plan.preset}-{plan.label}"
-    selection = ["--label-regex", f"^{plan.label}$"]
-    if len(names) == 1:
-        stem += f"-{names[0]}".replace("/", "_")
-        selection += ["--tests-regex", f"^{re.escape(names[0])}$"]
+def run_test(session: Session, preset: str, build_folder: Path, test: Test) -> Result:
+    stem = f"{preset}-{test.name}".replace("/", "_")
     junit, log = session.logs / f"{stem}.xml", session.logs / f"{stem}.log"
-    junit.unlink(missing_ok=True)
-    code = session.children.run(
-        ["ctest", "--test-dir", str(plan.build_folder),
-         *selection, "--parallel", str(plan.tests_at_once), "--timeout", str(TEST_SECONDS),
-         "--test-output-size-passed", str(PASSED_OUTPUT_BYTES), "--output-junit", str(junit)],
-        log, TIER_SECONDS, SANITIZER_OPTIONS)
-    outcomes = read_report(junit) if junit.exists() else {}
-    # A test that should be in the report and is not has failed.
-    missing = {name: Outcome("failed", "it did not run") for name in names if name not in outcomes}
-    outcomes |= missing
-    if code and all(outcome.result != "failed" for outcome in outcomes.values()):
-        outcomes["ctest"] = Outcome("failed", f"exit code {code}\n"
-                                              f"{log.read_text(errors='replace')}")
-    return outcomes
+    for stale in (junit, test.report):
+        if stale:
+            stale.unlink(missing_ok=True)
+    end = session.children.run(
+        ["ctest", "--test-dir", str(build_folder), "--tests-regex", f"^{re.escape(test.name)}$",
+         "--timeout", str(TEST_SECONDS), "--test-output-size-passed", str(PASSED_OUTPUT_BYTES),
+         "--output-junit", str(junit)], log, LONGEST_TEST_SECONDS, SANITIZER_OPTIONS)
+    whole = read_report(junit).get(test.name) if junit.exists() else None
+    if whole is None:
+        whole = Outcome("failed", f"it did not run\n{log.read_text(errors='replace')}")
+    elif end.code and whole.result != "failed":
+        whole = Outcome("failed",
+                        f"ctest: exit code {end.code}\n{log.read_text(errors='replace')}")
+    return Result(cases_of(test, whole), end)
+
+
+def cases_of(test: Test, whole: Outcome) -> dict[str, Outcome]:
+    """The cases of a test whose program ended as `whole` says."""
+    if test.report is None:
+        return {test.name: whole}
+    if not test.report.exists():  # it has crashed, or was killed: which cases ran, its output says
+        return {test.name: Outcome("failed", f"{whole.text}\nno report of its cases")}
+    cases = read_googletest(test)
+    # A leak, or a thread at the end, is of no case.
+    if whole.result == "failed" and all(case.result != "failed" for case in cases.values()):
+        cases[test.name] = whole
+    return cases
+
+
+def read_googletest(test: Test) -> dict[str, Outcome]:
+    """As googletest reports them. Its reports of shards leave out the cases of other shards."""
+    assert test.report
+    room = test.name.split(".")[1]
+    found = {}
+    for case in ElementTree.parse(test.report).getroot().iter("testcase"):
+        failures = [failure.text or "" for failure in case.iter("failure")]
+        skipped = case.find("skipped")
+        if failures:
+            outcome = Outcome("failed", "\n".join(failures))
+        elif skipped is not None:
+            lines = (skipped.text or skipped.get("message") or "").strip().splitlines()
+            # The first line is the place.
+            outcome = Outcome("skipped", lines[-1] if lines else "no reason given")
+        elif case.get("status") == "notrun":
+            outcome = Outcome("skipped", "disabled")
+        else:
+            outcome = Outcome("passed")
+        found[f"{room}.{case.get('classname')}.{case.get('name')}"] = outcome
+    return found
 
 
 def read_report(junit: Path) -> dict[str, Outcome]:
@@ -159,11 +150,8 @@ def skipped_parts(output: str) -> tuple[str, ...]:
 
 
 def skip_reason(output: str) -> str:
-    """Our scripts print "SKIP: reason"; googletest prints the reason below "file:line: Skipped"."""
-    lines = [line.strip() for line in output.splitlines()]
-    for number, line in enumerate(lines):
-        if line.startswith("SKIP:"):
-            return line.removeprefix("SKIP:").strip()
-        if line.endswith(": Skipped") and number + 1 < len(lines):
-            return lines[number + 1]
+    """Our scripts print "SKIP: reason"."""
+    for line in output.splitlines():
+        if line.strip().startswith("SKIP:"):
+            return line.strip().removeprefix("SKIP:").strip()
     return "no reason given"

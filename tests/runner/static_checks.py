@@ -16,10 +16,11 @@ from runner.tier import Session, Tier
 
 
 def run_static(session: Session) -> None:
-    tier, start = Tier("static"), time.monotonic()
+    tier, start, cpu_start = Tier("tree static"), time.monotonic(), time.process_time()
     for check in (check_layers, check_python, check_shell):
         check(tier)
-    session.record(tier, start)
+    tier.took(time.monotonic() - start, time.process_time() - cpu_start)
+    session.record(tier)
 
 
 def repository_files(*suffixes: str) -> list[Path]:

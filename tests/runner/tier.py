@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.children import Children
+from runner.times import PAGE, Took, grown, read_times
 
 FAILED_OUTPUT_LINES = 60
 # More tests than this that fail and then pass say that something is wrong with the tree or with the
@@ -24,10 +25,15 @@ class Tier:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0      # of its parts, one after the other
+    cpu_seconds: float = 0.0
     failures: list[str] = field(default_factory=list)  # a name, and what it said
     skips: list[str] = field(default_factory=list)     # a name and the reason
     flaky: list[str] = field(default_factory=list)     # a name, and what it said the first time
+
+    def took(self, seconds: float, cpu_seconds: float) -> None:
+        self.seconds += seconds
+        self.cpu_seconds += cpu_seconds
 
     def fail(self, name: str, output: str) -> None:
         self.failed += 1
@@ -49,7 +55,7 @@ class Tier:
     def result(self) -> str:
         if self.failed:
             return "FAILED"
-        if self.name.startswith("build "):
+        if self.name.endswith(" build"):
             return "built"
         return "passed" if self.passed else "skipped"
 
@@ -64,12 +70,11 @@ class Session:
         self._lock = threading.Lock()  # tiers end in several threads
         self._start = time.monotonic()
 
-    def record(self, tier: Tier, start: float) -> Tier:
-        """Prints a tier that began at `start` (time.monotonic()) and keeps it for the summary."""
-        tier.seconds = time.monotonic() - start
+    def record(self, tier: Tier) -> Tier:
+        """Prints a tier that has ended and keeps it for the summary."""
         skipped = f", {tier.skipped} skipped" if tier.skipped else ""
         lines = [f"{tier.name}: {tier.passed} passed, {tier.failed} failed{skipped} "
-                 f"({tier.seconds:.0f} s)"]
+                 f"({tier.seconds:.0f} s, at {self._minutes()})"]
         lines += [f"\n--- {failure}\n" for failure in tier.failures]
         lines += [f"\n--- flaky: {flaky}\n" for flaky in tier.flaky]
         with self._lock:
@@ -84,29 +89,40 @@ class Session:
             tier = Tier("flaky tests")
             tier.fail(f"{len(flaky)} tests passed only when they ran again alone",
                       f"At most {MOST_FLAKY} may: " + ", ".join(flaky))
-            self.record(tier, time.monotonic())
+            self.record(tier)
 
     def print_summary(self) -> int:
         """The table, the skips, the verdict. The exit code."""
         width = max((len(tier.name) for tier in self.tiers), default=0)
-        print(f"\n{'tier'.ljust(width)}  result   passed  failed  skipped  seconds")
+        print(f"\n{'tier'.ljust(width)}  result   passed  failed  skipped  minutes  CPU minutes")
         for tier in sorted(self.tiers, key=lambda tier: tier.name):
             print(f"{tier.name.ljust(width)}  {tier.result:8} {tier.passed:6}  {tier.failed:6}  "
-                  f"{tier.skipped:7}  {tier.seconds:7.0f}")
+                  f"{tier.skipped:7}  {tier.seconds / 60:7.1f}  {tier.cpu_seconds / 60:11.1f}")
         for skip in (skip for tier in self.tiers for skip in tier.skips):
             print(f"skipped: {skip}")
         for name in self._flaky_names():
             print(f"flaky: {name}")
         for name in (failure.splitlines()[0] for tier in self.tiers for failure in tier.failures):
             print(f"failed: {name}")
+        for line in grown(self.times(), read_times(PAGE.read_text(encoding="utf-8"))):
+            print(f"grown: {line}")
         passed, failed, skipped = (sum(getattr(tier, kind) for tier in self.tiers)
                                    for kind in ("passed", "failed", "skipped"))
         if passed + failed == 0:
             print("no test has run, which counts as a failure")
             failed = 1
-        print(f"logs: {self.logs}, whole run: {time.monotonic() - self._start:.0f} s")
+        print(f"logs: {self.logs}, whole run: {self._minutes()}")
         print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
         return 1 if failed else 0
+
+    def times(self) -> dict[tuple[str, str], Took]:
+        """Of what was built and of labels that have run, by preset and label."""
+        return {(preset, label): Took(tier.seconds, tier.cpu_seconds)
+                for tier in self.tiers for preset, _, label in [tier.name.partition(" ")]
+                if tier.result in ("built", "passed")}
+
+    def _minutes(self) -> str:
+        return f"{(time.monotonic() - self._start) / 60:.1f} min"
 
     def _flaky_names(self) -> list[str]:
         return [flaky.splitlines()[0] for tier in self.tiers for flaky in tier.flaky]

@@ -13,16 +13,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from runner.ctest import (  # noqa: E402
-    MOST_TRIED_AGAIN, TierPlan, run_once, settle, tests_by_label)
-from runner.labels import LABELS, make_plan, targets_of  # noqa: E402
+from runner import times  # noqa: E402
+from runner.ctest import Test, cases_of, Outcome, tests_by_label  # noqa: E402
+from runner.labels import LABELS, Label, make_plan, targets_of  # noqa: E402
+from runner.queue import MOST_TRIED_AGAIN, Queue  # noqa: E402
 from runner.tier import MOST_FLAKY, Session, Tier  # noqa: E402
+from runner.times import Took, grown, read_times, with_times  # noqa: E402
 
 PASS, FAIL = "true", "echo why; false"
 SKIP = "echo 'SKIP: no moon'; exit 77"
+CORES = 2
 
 
-class Runner(unittest.TestCase):
+class Runs(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.session = Session(self.folder)
@@ -43,10 +46,13 @@ class Runner(unittest.TestCase):
         (self.folder / "CTestTestfile.cmake").write_text(text)
 
     def run_tests(self, retried: bool, expected: list[str] | None = None) -> Tier:
-        listed = tests_by_label(self.folder)["some"]
-        return settle(self.session, run_once(
-            self.session, TierPlan("preset", "some", self.folder, 2, retried),
-            listed if expected is None else expected))
+        tests = tests_by_label(self.folder)["some"]
+        if expected is not None:
+            tests = [Test(name) for name in expected]
+        queue = Queue(self.session, CORES)
+        queue.add(0, "preset", Label("some", ("preset",), retried=retried), self.folder, tests)
+        queue.finish()
+        return self.session.tiers[-1]
 
     def counts(self, tier: Tier) -> tuple[int, int, int, int]:
         return tier.passed, tier.failed, tier.skipped, len(tier.flaky)
@@ -100,6 +106,25 @@ END"""
         self.session.judge_flaky_tests()
         self.assertEqual(self.session.print_summary(), 1)
 
+    def test_no_more_at_once_than_the_cores_allow(self) -> None:
+        """Each counts those that run beside it."""
+        script = (f"mkdir {self.folder}/now-$$; ls -d {self.folder}/now-* | wc -l "
+                  f">>{self.folder}/counts; sleep 0.2; rmdir {self.folder}/now-$$")
+        self.write_tests(**{f"t{i}": script for i in range(6)})
+        self.assertEqual(self.counts(self.run_tests(retried=False)), (6, 0, 0, 0))
+        counts = list(map(int, (self.folder / "counts").read_text().split()))
+        self.assertEqual(len(counts), 6)
+        self.assertLessEqual(max(counts), CORES)
+
+    def test_the_lower_rank_first(self) -> None:
+        self.write_tests(**{name: f"echo {name} >>{self.folder}/order" for name in "abc"})
+        queue = Queue(self.session, 1)
+        blocker = Label("blocker", ("preset",), cores=1)
+        for rank, name in ((0, "c"), (9, "a"), (1, "b")):
+            queue.add(rank, "preset", blocker, self.folder, [Test(name)])
+        queue.finish()
+        self.assertEqual((self.folder / "order").read_text().split(), ["c", "b", "a"])
+
     def test_many_failures_are_not_tried_again(self) -> None:
         names = [f"f{i}" for i in range(MOST_TRIED_AGAIN + 1)]
         self.write_tests(**{name: self.fails_once(name) for name in names})
@@ -119,45 +144,131 @@ END"""
 
     def test_unlabelled_tests_are_seen(self) -> None:
         (self.folder / "CTestTestfile.cmake").write_text(
-            "add_test(lost true)\nadd_test(room_unit_test_NOT_BUILT room_unit_test_NOT_BUILT)\n")
-        self.assertEqual(tests_by_label(self.folder), {"": ["lost"]})
+            "add_test(lost true)\n")
+        self.assertEqual(tests_by_label(self.folder), {"": [Test("lost")]})
+
+
+class Cases(unittest.TestCase):
+    """Of a program of googletest."""
+
+    REPORT = """<testsuites><testsuite name="S">
+<testcase name="A" classname="S" status="run" result="completed"/>
+<testcase name="B" classname="S" status="run" result="completed">
+  <failure message="short">a_test.cc:7\nExpected 1</failure></testcase>
+<testcase name="C" classname="S" status="run" result="skipped">
+  <skipped message="m">a_test.cc:9\nno moon</skipped></testcase>
+</testsuite></testsuites>"""
+
+    def setUp(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.test = Test("unit.room.0", folder / "report.xml")
+
+    def results(self, whole: str, report: str | None) -> dict[str, str]:
+        if report is not None:
+            self.test.report.write_text(report)
+        return {name: outcome.result
+                for name, outcome in cases_of(self.test, Outcome(whole, "its output")).items()}
+
+    def test_each_counts(self) -> None:
+        self.assertEqual(self.results("failed", self.REPORT),
+                         {"room.S.A": "passed", "room.S.B": "failed", "room.S.C": "skipped"})
+        outcomes = cases_of(self.test, Outcome("failed"))
+        self.assertIn("Expected 1", outcomes["room.S.B"].text)
+        self.assertEqual(outcomes["room.S.C"].text, "no moon")
+
+    def test_a_leak_at_the_end_is_of_no_case(self) -> None:
+        good = self.REPORT.replace("<failure", "<skipped").replace("</failure", "</skipped")
+        self.assertEqual(self.results("failed", good)["unit.room.0"], "failed")
+        self.assertNotIn("unit.room.0", self.results("passed", good))
+
+    def test_a_crash_leaves_no_report(self) -> None:
+        self.assertEqual(self.results("failed", None), {"unit.room.0": "failed"})
+        self.assertEqual(self.results("passed", None), {"unit.room.0": "failed"})
+
+
+class Times(unittest.TestCase):
+    PAGE = ("| label | what | presets | seconds | CPU seconds |\n|---|---|---|---:|---:|\n"
+            "| `unit` | one class | asan, tsan | 100, 50 | 90, 40 |\n")
+
+    def test_the_table_of_contributing_has_each_label_and_build(self) -> None:
+        rows = set(read_times(times.PAGE.read_text(encoding="utf-8")))
+        self.assertEqual(rows, {(preset, label.name) for label in LABELS
+                                for preset in label.presets} |
+                         {(preset, "build") for preset in ("release", "asan", "tsan")} |
+                         {("tree", "static")})
+
+    def test_what_grew_is_named(self) -> None:
+        before = read_times(self.PAGE)
+        self.assertEqual(before["tsan", "unit"], Took(50, 40))
+        self.assertEqual(grown({("asan", "unit"): Took(109, 99)}, before), [])
+        self.assertEqual(grown({("asan", "unit"): Took(120, 90), ("tsan", "unit"): Took(1, 60)},
+                               before),
+                         ["asan unit: 120 s, in the table 100",
+                          "tsan unit: 60 CPU s, in the table 40"])
+        self.assertEqual(grown({("asan", "new"): Took(1, 1)}, before),
+                         ["asan new: not in the table"])
+
+    def test_seconds_within_what_machines_differ_by_are_not(self) -> None:
+        self.assertEqual(grown({("a", "b"): Took(4, 4)}, {("a", "b"): Took(1, 1)}), [])
+
+    def test_what_was_measured_replaces_the_old(self) -> None:
+        page = with_times(self.PAGE, {("tsan", "unit"): Took(61.4, 33)})
+        self.assertIn("| asan, tsan | 100, 61 | 90, 33 |", page)
+        self.assertEqual(page.replace("61", "50").replace("33", "40"), self.PAGE)
+
+    def test_a_row_without_a_number_for_a_preset_is_refused(self) -> None:
+        with self.assertRaisesRegex(ValueError, "not one number"):
+            read_times(self.PAGE.replace("100, 50", "100"))
 
 
 class Plans(unittest.TestCase):
-    def names(self, *arguments: object) -> dict[str, list[str]]:
-        return {preset: [label.name for label in labels]
-                for preset, labels in make_plan(*arguments).items()}
+    RARE = {"walk", "suite", "releases", "experiments", "libfuzzer"}
 
-    def test_whole_run_has_every_usual_label(self) -> None:
-        plan = self.names([], [], False)
+    def names(self, *arguments: object, **options: bool) -> dict[str, list[str]]:
+        return {preset: [label.name for label in labels]
+                for preset, labels in make_plan(*arguments, **options).items()}
+
+    def test_the_first_tier(self) -> None:
+        plan = self.names([], [])
         self.assertEqual(list(plan), ["release", "asan", "tsan"])
         self.assertEqual({name for names in plan.values() for name in names},
-                         {label.name for label in LABELS} - {"walk", "suite"})
+                         {label.name for label in LABELS} - self.RARE)
 
-    def test_an_unusual_label_runs_when_it_is_named(self) -> None:
+    def test_both_tiers(self) -> None:
+        plan = self.names([], [], rare=True)
+        self.assertEqual({name for names in plan.values() for name in names},
+                         {label.name for label in LABELS})
+
+    def test_a_rare_label_runs_when_it_is_named(self) -> None:
         for name in ("walk", "suite"):
-            self.assertNotIn(name, self.names(["release"], [], False)["release"])
             for presets in ([], ["release"]):
-                self.assertEqual(self.names(presets, [name], False), {"release": [name]})
+                self.assertEqual(self.names(presets, [name]), {"release": [name]})
 
     def test_quick(self) -> None:
-        self.assertEqual(self.names([], [], True), {"dev": ["unit", "script", "sim", "fuzz"]})
+        self.assertEqual(self.names([], [], quick=True),
+                         {"dev": ["unit", "script", "sim", "fuzz"]})
 
     def test_selections(self) -> None:
-        self.assertEqual(self.names([], ["cluster", "sim"], False),
+        self.assertEqual(self.names([], ["cluster", "sim"]),
                          {"release": ["cluster"], "asan": ["sim"]})
-        self.assertEqual(self.names(["tsan"], [], False), {"tsan": ["unit", "script", "shim"]})
-        self.assertEqual(self.names(["tsan"], ["cluster"], False), {"tsan": ["cluster"]})
+        self.assertEqual(self.names(["tsan"], []), {"tsan": ["shim", "unit"]})
+        self.assertEqual(self.names(["tsan"], ["cluster"]), {"tsan": ["cluster"]})
         with self.assertRaisesRegex(ValueError, "nonsense"):
-            make_plan([], ["nonsense"], False)
+            make_plan([], ["nonsense"])
 
     def test_targets(self) -> None:
         by_name = {label.name: label for label in LABELS}
-        self.assertEqual(targets_of("release", [by_name["cluster"]]), ("system_tests",))
-        self.assertEqual(targets_of("release", [by_name["unit"]]), ())
-        self.assertEqual(targets_of("asan", [by_name["unit"]]), ("unit_tests",))
-        self.assertEqual(targets_of("asan", [by_name["unit"], by_name["cluster"]]), ())
-        self.assertEqual(targets_of("asan", [by_name["libfuzzer"]]), ("unit_tests",))
+
+        def targets(preset: str, *names: str) -> tuple[str, ...]:
+            return targets_of(preset, [by_name[name] for name in names])
+
+        self.assertEqual(targets("release", "cluster", "script"),
+                         ("script_tests", "system_tests"))
+        self.assertEqual(targets("release", "unit"), ())
+        self.assertEqual(targets("asan", "unit", "sim"), ("unit_tests",))
+        self.assertEqual(targets("asan", "unit", "cluster"), ())
+        self.assertEqual(targets("asan", "libfuzzer"), ("fuzzers",))
+        self.assertEqual(targets("dev", "unit", "script"), ("script_tests", "unit_tests"))
 
 
 if __name__ == "__main__":

@@ -87,9 +87,11 @@ absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint
 }
 
 absl::Status NodeTable::CheckAddressesAreFree(const NodeRecord& record, TimePoint now) const {
-  for (const std::string& other : WithStorage(record.storage_id)) {
-    const bool live = State(other, now) != NodeState::kDead;
-    if (record.storage_id.empty() || other == record.node_id || !live) continue;
+  // Nodes without a storage id are many, and share none.
+  const std::vector<std::string> same_storage =
+      record.storage_id.empty() ? std::vector<std::string>{} : WithStorage(record.storage_id);
+  for (const std::string& other : same_storage) {
+    if (other == record.node_id || State(other, now) == NodeState::kDead) continue;
     return absl::AlreadyExistsError("register node " + record.node_id + ": node " + other +
                                     ", which is live, has storage id " + record.storage_id +
                                     " already; if its disks have moved, it is taken once the "

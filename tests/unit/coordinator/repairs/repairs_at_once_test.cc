@@ -99,21 +99,34 @@ TEST_F(RepairsAtOnce, AreEachAnsweredAndEndedOnce) {
 
 TEST_F(RepairsAtOnce, AHostThatHasJustStartedAgainIsNoFault) {
   constexpr uint64_t kStarts = 1000;
+  std::atomic<uint64_t> calls = 0;
   std::atomic<bool> done = false;
+  // One look beside each call: a thread that only looked would keep the lock from the others.
   Thread expiry([&] {
-    while (!done) coordinator_.Expire();
+    for (uint64_t seen = 0; !done; calls.wait(seen)) {
+      seen = calls;
+      coordinator_.Expire();
+    }
   });
+  const auto call = [&calls] {
+    ++calls;
+    calls.notify_one();
+  };
   for (uint64_t start = 2; start < kStarts && !HasFailure(); ++start) {
+    call();
     Register("spare", start);
+    call();
     const auto grant = Begin("b0", "spare");
     EXPECT_TRUE(grant.ok()) << grant.status();
     if (!grant.ok()) break;
+    call();
     coordinator_.ReportPart("spare", grant->repair_id, grant->part.attempt, absl::OkStatus());
     MutexLock lock(&ends_.mutex);
     EXPECT_EQ(ends_.ends.size(), start - 1);
     EXPECT_TRUE(ends_.ends.back().status.ok()) << ends_.ends.back().status;
   }
   done = true;
+  call();
   expiry.join();
 }
 
