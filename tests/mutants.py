@@ -43,21 +43,21 @@ TEST_SECONDS = 300
 Tests = list[tuple[str, str]]
 # What waits for time to pass, or writes to disk, finds little that the others do not.
 SLOW = "-*Sqlite*:*Qfs*:RecoveryManager*:RepairsAtOnce*:*TrackerSearch*:*AThreadOfItsOwnChecks"
+COORDINATOR = ("coordinator_unit_test", "coordinator_threads_unit_test")
 PLANNERS: Tests = [
     ("planner_script_test", "*"),
     ("planning_unit_test", "*"),
 ]
 # What becomes of a request before a scheme has it.
 REQUESTS: Tests = [
-    ("coordinator_unit_test",
-     "*Facts*:*Versions*:*Attempt*:*Host*:*Repair*:CorruptReports*:Verification*" + SLOW),
+    *((program, "*Facts*:*Versions*:*Attempt*:*Host*:*Repair*:CorruptReports*:Verification*" + SLOW)
+      for program in COORDINATOR),
     ("planning_unit_test", "*"),
 ]  # fmt: skip
 TRACKER: Tests = [
     ("repairs_script_test", "*"),
-    ("coordinator_unit_test",
-     "*Attempt*:*Host*:*Repair*:*LeftOut*:*Straggler*:*Late*:*Lane*:*Look*:*Slow*:*Silent*"
-     ":*WhoIsStuck*:CoordinatorMetrics*" + SLOW),
+    *((program, "*Attempt*:*Host*:*Repair*:*LeftOut*:*Straggler*:*Late*:*Lane*:*Look*:*Slow*"
+       ":*Silent*:*WhoIsStuck*:CoordinatorMetrics*" + SLOW) for program in COORDINATOR),
     # Its small worlds; the others take many times as long.
     ("coordinator_unit_test",
      "*TrackerSearch*/ForARequestor2Faults0Ticks0Checks:*TrackerSearch*/Hosted1Faults0Ticks1Checks"
