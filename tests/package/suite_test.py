@@ -4,7 +4,7 @@
 clean Debian 13, by the commands of docs/operations.md, are installed, used, upgraded, removed and
 purged in another one.
 
-    tests/run.sh --preset release --label suite
+    tests/run.sh --label suite
     tests/package/suite_test.py --build-dir build/release [--packages DIR]
 
 --packages: a folder that has them in the folders 1 and 2, by revision; then none are built.
