@@ -28,6 +28,10 @@ constexpr uint64_t kSeed = 20260107;
 using Symbol = std::map<std::pair<int, uint32_t>, uint8_t>;
 
 void Add(Symbol* sum, const Symbol& other, uint8_t factor) {
+  if (sum->empty() && factor == 1) {
+    *sum = other;
+    return;
+  }
   for (const auto& [place, coefficient] : other) {
     uint8_t& cell = (*sum)[place];
     cell ^= GfMultiply(coefficient, factor);
@@ -48,9 +52,6 @@ HopRows RunHop(const PlanHop& hop, const std::vector<HopRows>& before) {
   const size_t count = hop.rows.size();
   for (size_t r = 0; r < count; ++r) {
     Symbol& sum = rows[hop.rows[r]];
-    for (size_t s = 0; hop.block_index >= 0 && s < hop.sub_blocks.size(); ++s) {
-      Add(&sum, {{{hop.block_index, hop.sub_blocks[s]}, 1}}, hop.coefficients[s * count + r]);
-    }
     for (const PlanInput& input : hop.inputs) {
       const HopRows& sender = before.at(static_cast<size_t>(input.from_hop));
       if (!input.coefficients.empty()) {
@@ -60,6 +61,9 @@ HopRows RunHop(const PlanHop& hop, const std::vector<HopRows>& before) {
       } else if (std::count(input.rows.begin(), input.rows.end(), hop.rows[r]) > 0) {
         Add(&sum, sender.at(hop.rows[r]), 1);
       }
+    }
+    for (size_t s = 0; hop.block_index >= 0 && s < hop.sub_blocks.size(); ++s) {
+      Add(&sum, {{{hop.block_index, hop.sub_blocks[s]}, 1}}, hop.coefficients[s * count + r]);
     }
   }
   return rows;
