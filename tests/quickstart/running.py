@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -41,7 +40,6 @@ class Run:
         self.mark = uuid.uuid4().hex
         self.temporary = Path(tempfile.mkdtemp(prefix="quickstart-test-"))
         self.temporary.chmod(0o777)
-        self._mounts_before = mounts()
         self._printed: list[bytes] = []
         self.process = subprocess.Popen(
             [*prefix, SCRIPT, *options], cwd=repository, stdin=subprocess.DEVNULL,
@@ -108,13 +106,13 @@ class Run:
         return [*(f"process {pid}: {command_of(pid)}" for pid in self.processes()),
                 *(f"namespace {number}" for number in sorted(namespace.in_use(namespaces))),
                 *(f"file {path}" for path in sorted(self.temporary.iterdir())),
-                *(f"mount {line}" for line in sorted(mounts() - self._mounts_before))]
+                *(f"mount {line}" for line in self.mounts(namespaces))]
 
-
-def mounts() -> set[str]:
-    """Those that could be a quickstart's: others may come and go."""
-    return {line for line in Path("/proc/self/mounts").read_text().splitlines()
-            if re.search(r"ecpipe|netns|nsfs|quickstart", line)}
+    def mounts(self, namespaces: set[int] = frozenset()) -> list[str]:
+        """In its temporary directory, and of these namespaces. Other tests have mounts, too."""
+        marks = [str(self.temporary), *(f"[{number}]" for number in namespaces)]
+        return [line for line in Path("/proc/self/mountinfo").read_text().splitlines()
+                if any(mark in line for mark in marks)]
 
 
 def command_of(pid: int) -> str:
