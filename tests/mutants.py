@@ -50,14 +50,14 @@ PLANNERS: Tests = [
 # What becomes of a request before a scheme has it.
 REQUESTS: Tests = [
     ("coordinator_unit_test",
-     "*Facts*:*Versions*:*Attempt*:*Host*:*Repair*:CorruptReports*:Verification*" + SLOW),
+     "*Facts*:*Versions*:*Attempt*:*Host*:*Repair*:CorruptReports*:PlannedPaths*" + SLOW),
     ("planning_unit_test", "*"),
 ]  # fmt: skip
 TRACKER: Tests = [
     ("repairs_script_test", "*"),
     ("coordinator_unit_test",
      "*Attempt*:*Host*:*Repair*:*LeftOut*:*Straggler*:*Late*:*Lane*:*Look*:*Slow*:*Silent*"
-     ":*WhoIsStuck*:CoordinatorMetrics*" + SLOW),
+     ":*WhoIsStuck*:*SpeedHistory*:CoordinatorMetrics*" + SLOW),
     # Its small worlds; the others take many times as long.
     ("coordinator_unit_test",
      "*TrackerSearch*/ForARequestor2Faults0Ticks0Checks:*TrackerSearch*/Hosted1Faults0Ticks1Checks"
