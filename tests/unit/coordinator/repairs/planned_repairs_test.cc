@@ -62,12 +62,6 @@ TEST_F(PlannedRepairs, ADirectReadTakesTheBytesAsTheyAre) {
   EXPECT_EQ(planned->plan.lanes[0].hops[0].coefficients, std::vector<uint8_t>{1});
 }
 
-TEST_F(PlannedRepairs, ANodeTakesNoSecondBlockOfItsStripe) {
-  RepairRequest request = Request("b3");
-  request.hosts = {"n0"};
-  EXPECT_TRUE(Says(Refusal(request), "it already has a block of the stripe")) << Refusal(request);
-}
-
 TEST_F(PlannedRepairs, AsManyBlocksAsAPlanHasRows) {
   RepairRequest request;
   request.block_ids.assign(kMaxRows, "nowhere");
@@ -170,12 +164,6 @@ TEST_F(PlannedPaths, AreForOneScheme) {
   EXPECT_EQ(lanes.size(), 3u);
   request_.paths.clear();
   EXPECT_EQ(LanesOf(request_), lanes);
-}
-
-TEST(Verification, HasThreeNames) {
-  EXPECT_EQ(*VerificationNamed("none"), Verification::kNone);
-  EXPECT_EQ(*VerificationNamed("parity"), Verification::kParity);
-  EXPECT_EQ(*VerificationNamed("locate"), Verification::kLocate);
 }
 
 }  // namespace
