@@ -62,7 +62,7 @@ TEST_F(HostedAttempts, AnotherOneBringsOnlyWhatTheHostLacks) {
   coordinator_.ReportPart("spare", id, 1, absl::OkStatus());
   ASSERT_EQ(ends_.size(), 1u);
   EXPECT_TRUE(ends_[0].status.ok()) << ends_[0].status;
-  EXPECT_EQ(catalog_.stripes[0].blocks[0].node, "spare");
+  EXPECT_EQ(catalog_.stripes["s1000"].blocks[0].node, "spare");
   EXPECT_EQ(journal_.records.at(id).state, RepairState::kDone);
 }
 
@@ -109,7 +109,7 @@ TEST_F(HostedAttempts, OfSeveralHostsTheOnesThatAreDoneAreLeftInPeace) {
   EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kRunning);
   coordinator_.ReportPart("spare", id, 1, absl::OkStatus());
   EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kDone);
-  EXPECT_EQ(catalog_.stripes[0].blocks[3].node, "spare");
+  EXPECT_EQ(catalog_.stripes["s1000"].blocks[3].node, "spare");
   EXPECT_EQ(ends_.size(), 2u);
 }
 

@@ -25,7 +25,7 @@ TEST_F(HostedRepairs, TheHostStoresTheBlockAndTheCatalogKnows) {
   EXPECT_EQ(ends_[0].recovery_id, 7u);
   EXPECT_EQ(ends_[0].block_id, "b0");
   EXPECT_TRUE(ends_[0].status.ok());
-  EXPECT_EQ(catalog_.stripes[0].blocks[0].node, "spare");
+  EXPECT_EQ(catalog_.stripes["s1000"].blocks[0].node, "spare");
   EXPECT_EQ(journal_.records.at(id).state, RepairState::kDone);
   coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
   EXPECT_EQ(ends_.size(), 1u) << "a report that comes twice changes nothing";
@@ -83,12 +83,12 @@ class TwoHosts : public HostedRepairs {
     return grant.ok() ? grant->repair_id : 0;
   }
   std::vector<std::string> Places() {
-    return {catalog_.stripes[0].blocks[0].node, catalog_.stripes[0].blocks[3].node};
+    return {catalog_.stripes["s1000"].blocks[0].node, catalog_.stripes["s1000"].blocks[3].node};
   }
 };
 
 TEST_F(TwoHosts, EachBlockMovesWhenItIsStoredAndThenAllIsDone) {
-  catalog_.stripes[0].blocks[0].node = "gone";
+  catalog_.stripes["s1000"].blocks[0].node = "gone";
   const RepairId id = BeginTwo();
   EXPECT_EQ(PartOf("n0").stores[0].block_id, "b0");
   EXPECT_EQ(PartOf("n0").stores[0].row, 0);

@@ -286,7 +286,7 @@ TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
 }
 
 TEST_F(Attempts, ASliceAsLargeAsABlockTakesItsTime) {
-  catalog_.stripes[0].block_bytes = kMaxSliceBytes;
+  catalog_.stripes["s1000"].block_bytes = kMaxSliceBytes;
   request_ = Request("b0", "pipe-b");
   const auto grant = coordinator_.BeginRepair(request_);
   ASSERT_TRUE(grant.ok()) << grant.status();
