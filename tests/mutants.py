@@ -50,7 +50,8 @@ PLANNERS: Tests = [
 # What becomes of a request before a scheme has it.
 REQUESTS: Tests = [
     ("coordinator_unit_test",
-     "*Facts*:*Versions*:*Attempt*:*Host*:*Repair*:CorruptReports*:PlannedPaths*" + SLOW),
+     "*Facts*:*Versions*:*Attempt*:*Host*:*Repair*:CorruptReports*:Verification*:PlannedPaths*"
+     + SLOW),
     ("planning_unit_test", "*"),
 ]  # fmt: skip
 TRACKER: Tests = [
