@@ -166,5 +166,11 @@ TEST_F(PlannedPaths, AreForOneScheme) {
   EXPECT_EQ(LanesOf(request_), lanes);
 }
 
+TEST(Verification, HasThreeNames) {
+  EXPECT_EQ(*VerificationNamed("none"), Verification::kNone);
+  EXPECT_EQ(*VerificationNamed("parity"), Verification::kParity);
+  EXPECT_EQ(*VerificationNamed("locate"), Verification::kLocate);
+}
+
 }  // namespace
 }  // namespace ecpipe::planned_repairs_test
