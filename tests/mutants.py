@@ -50,14 +50,15 @@ PLANNERS: Tests = [
 ]
 # What becomes of a request before a scheme has it.
 REQUESTS: Tests = [
-    *((program, "*Facts*:*Versions*:*Attempt*:*Host*:*Repair*:CorruptReports*:Verification*" + SLOW)
-      for program in COORDINATOR),
+    *((program, "*Facts*:*Versions*:*Attempt*:*Host*:*Repair*:CorruptReports*:Verification*"
+       ":PlannedPaths*" + SLOW) for program in COORDINATOR),
     ("planning_unit_test", "*"),
 ]  # fmt: skip
 TRACKER: Tests = [
     ("repairs_script_test", "*"),
     *((program, "*Attempt*:*Host*:*Repair*:*LeftOut*:*Straggler*:*Late*:*Lane*:*Look*:*Slow*"
-       ":*Silent*:*WhoIsStuck*:CoordinatorMetrics*" + SLOW) for program in COORDINATOR),
+       ":*Silent*:*WhoIsStuck*:*SpeedHistory*:CoordinatorMetrics*" + SLOW)
+      for program in COORDINATOR),
     # Its small worlds; the others take many times as long.
     ("coordinator_unit_test",
      "*TrackerSearch*/ForARequestor2Faults0Ticks0Checks:*TrackerSearch*/Hosted1Faults0Ticks1Checks"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeds a fuzz target the files of a corpus and seeded mutations of them:
 //   x_fuzz [--runs N] [--seed S] CORPUS_DIRECTORY
-// The same arguments give the same inputs. A target aborts on what must not happen.
+// The same arguments give the same inputs. A target aborts on what must not happen. Every other
+// input goes on from the one before it, so that changes gather over some generations.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -59,9 +60,11 @@ void Mutate(Bytes* bytes, const std::vector<Bytes>& corpus, std::mt19937_64* ran
       bytes->insert(bytes->begin() + static_cast<std::ptrdiff_t>(at()), piece.begin(), piece.end());
       break;
     }
-    default: {  // the end of another one
+    default: {  // the end of another one, instead of its own
       const Bytes& other = corpus[(*random)() % corpus.size()];
-      bytes->insert(bytes->end(), other.begin(), other.end());
+      bytes->resize((*random)() % (bytes->size() + 1));
+      const size_t from = (*random)() % (other.size() + 1);
+      bytes->insert(bytes->end(), other.begin() + static_cast<std::ptrdiff_t>(from), other.end());
     }
   }
   if (bytes->size() > kMaxBytes) bytes->resize(kMaxBytes);
@@ -85,8 +88,9 @@ int main(int argc, char** argv) {
   const std::vector<Bytes> corpus = ReadCorpus(directory);
   for (const Bytes& input : corpus) LLVMFuzzerTestOneInput(input.data(), input.size());
   std::mt19937_64 random(seed);
+  Bytes input;
   for (uint64_t run = 0; run < runs; ++run) {
-    Bytes input = corpus[random() % corpus.size()];
+    if (random() % 2 == 0) input = corpus[random() % corpus.size()];
     for (uint64_t changes = random() % 8 + 1; changes > 0; --changes) {
       Mutate(&input, corpus, &random);
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the first inputs of the fuzz targets that are not text, as seed-* into corpus/: valid
-ones, from which a fuzzer finds its way. The rest of a corpus is what fuzzing has added.
+ones, from which a fuzzer finds its way.
 """
 
 from __future__ import annotations

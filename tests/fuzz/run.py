@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs the fuzz targets of the preset `asan` with libFuzzer. Each first runs its whole corpus, then
-new inputs for the time that it is given. What is found is saved below the build directory, and
-printed.
+new inputs for the time that it is given. Inputs that reach more code are kept below the build
+directory, where the next run goes on from them; an input that fails is printed as well.
 
     tests/fuzz/run.py --seconds 13           a smoke test, seconds for each target
     tests/fuzz/run.py --hours 4 manifest     by hand, one target
-    tests/fuzz/run.py --merge                takes what fuzzing has added into the corpora, as few
-                                             inputs as cover the same; seed-* and regression-* stay
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +32,6 @@ CORPUS_SECONDS = 240  # far more than it takes where no others want the cores
 LONGEST_INPUT = 8192
 SHOWN_BYTES = 1024
 SHOWN_LINES = 60
-KEPT = ("seed-", "regression-")
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -132,28 +128,6 @@ def fuzz(target: str, bin_dir: Path, seconds: float) -> Outcome:
     return outcome
 
 
-def merge(target: str, bin_dir: Path, seconds: float) -> Outcome:
-    folders, outcome = Folders.of(target, bin_dir), Outcome(target)
-    kept = [path for path in folders.corpus.iterdir() if path.name.startswith(KEPT)]
-    with tempfile.TemporaryDirectory(prefix="ecpipe-merge-") as name:
-        merged = Path(name)
-        for path in kept:
-            shutil.copy(path, merged)
-        # By edges alone: how often each was taken would keep many times as many inputs.
-        code, output = run_program(folders, ["-set_cover_merge=1", "-use_counters=0"],
-                                   [merged, folders.corpus, folders.found], seconds)
-        if code:
-            outcome.failure = describe_failure(folders, "merging", code, output)
-            return outcome
-        before = {path.read_bytes() for path in folders.corpus.iterdir()}
-        for path in set(folders.corpus.iterdir()) - set(kept):
-            path.unlink()
-        for path in merged.iterdir():
-            shutil.copyfile(path, folders.corpus / path.name)
-            outcome.new_inputs += path.read_bytes() not in before
-    return outcome
-
-
 def print_outcome(outcome: Outcome) -> None:
     rate = outcome.runs / outcome.seconds if outcome.seconds else 0
     print(f"{outcome.target:14} {'FAILED' if outcome.failure else 'ok':7} {outcome.runs:10} runs "
@@ -172,7 +146,6 @@ def parse_arguments() -> argparse.Namespace:
     duration.add_argument("--seconds", type=float, default=13, help="for each target (default 13)")
     duration.add_argument("--hours", type=float, help="for each target")
     parser.add_argument("--jobs", type=int, default=1, help="targets at once (default 1)")
-    parser.add_argument("--merge", action="store_true", help="keep what was found in the corpora")
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.targets) - set(TARGETS))
     if unknown:
@@ -184,11 +157,8 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     arguments = parse_arguments()
     seconds = arguments.hours * 3600 if arguments.hours else arguments.seconds
-    work = merge if arguments.merge else fuzz
-    if arguments.merge:
-        seconds = 1800
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        running = [pool.submit(work, target, arguments.bin_dir, seconds)
+        running = [pool.submit(fuzz, target, arguments.bin_dir, seconds)
                    for target in arguments.targets or TARGETS]
         outcomes = []
         for done in concurrent.futures.as_completed(running):

@@ -66,7 +66,7 @@ void World::Do(const Scenario::Action& action) {
 
 // Of any block of the stripe: the words of several requestors make several suspects.
 void World::SayWrongly() {
-  for (const auto& [repair_id, record] : state_.repairs) {
+  for (const auto& [repair_id, record] : state_.records) {
     if (record.state != RepairState::kRunning || !record.hosts.empty()) continue;
     const Stripe& stripe = state_.stripes.at(StripeOf(record.block_ids[0]));
     const std::string block_id = scheduler_.random().Pick(stripe.blocks).block_id;

@@ -49,8 +49,8 @@ class CoordinatorHost : public Host {
 
   Network* const network_;
   uint32_t running_repairs_ = 0;
-  StateCatalog catalog_;
-  StateJournal journal_;
+  CatalogOver catalog_;
+  JournalOver journal_;
   StateMarks marks_;
   std::unique_ptr<Helpers> helpers_;
   HostedNews news_;

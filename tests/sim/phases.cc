@@ -165,14 +165,14 @@ void World::CheckNothingLeft() {
   const RepairCounts counts = coordinator_->repairs().counts();
   checks_.Expect(counts.started <= counts.done + counts.failed,
                  "the coordinator still has repairs");
-  for (const auto& [repair_id, record] : state_.repairs) {
+  for (const auto& [repair_id, record] : state_.records) {
     checks_.Expect(record.state != RepairState::kRunning,
                    "the journal still has repair " + RepairIdText(repair_id) + " as running");
   }
 }
 
 RecoveryId World::RecoveryOf(const std::string& block_id, const std::string& node) const {
-  for (const auto& [repair_id, record] : state_.repairs) {
+  for (const auto& [repair_id, record] : state_.records) {
     if (record.state != RepairState::kRunning) continue;
     for (size_t i = 0; i < record.hosts.size(); ++i) {
       if (record.block_ids[i] == block_id && record.hosts[i] == node) return record.recovery_id;

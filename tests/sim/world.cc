@@ -69,7 +69,7 @@ World::World(uint64_t seed, const RunOptions& options)
   checks_.on_read = [this](const std::string& block_id, const std::string& node) {
     OnRead(block_id, node);
   };
-  state_.on_repair = [this](const RepairRecord& record) { OnRepair(record); };
+  state_.on_record = [this](const RepairRecord& record) { OnRepair(record); };
   outcome_.scenario = Describe(scenario_);
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -13,17 +14,16 @@
 
 #include "base/mutex.h"
 #include "coordinator/repairs/helper_gateway.h"
-#include "coordinator/store/catalog.h"
-#include "coordinator/store/journal.h"
+#include "fakes/memory_store.h"
 
 namespace ecpipe {
 
 // Stripe sI of rs(6,4) with blocks of 1000 bytes: block b<6 I + j> on node n<(I + j) mod nodes>.
-class MemoryCatalog : public Catalog {
+class MemoryCatalog : public KeptStripes, public CatalogOver {
  public:
-  explicit MemoryCatalog(int stripe_count = 1, int nodes = 6) {
+  explicit MemoryCatalog(int stripe_count = 1, int nodes = 6) : CatalogOver(this) {
     for (int i = 0; i < stripe_count; ++i) {
-      Stripe& stripe = stripes.emplace_back();
+      Stripe stripe;
       stripe.stripe_id = "s" + std::to_string(1000 + i);
       stripe.code = "rs(6,4)";
       stripe.block_bytes = 1000;
@@ -31,122 +31,31 @@ class MemoryCatalog : public Catalog {
         stripe.blocks.push_back(
             {"b" + std::to_string(6 * i + j), "n" + std::to_string((i + j) % nodes)});
       }
+      stripes.emplace(stripe.stripe_id, stripe);
     }
   }
 
-  absl::Status Put(const std::vector<Stripe>&) override { return absl::OkStatus(); }
-  absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override {
-    return absl::UnimplementedError("not faked");
+  // Those of the lowest ids stay.
+  void KeepStripes(size_t count) {
+    while (stripes.size() > count) stripes.erase(std::prev(stripes.end()));
   }
-  absl::StatusOr<std::vector<Stripe>> Remove(const std::vector<std::string>&) override {
-    return absl::UnimplementedError("not faked");
-  }
-  absl::StatusOr<std::vector<Stripe>> TryRemove(const std::vector<std::string>&) override {
-    return absl::UnimplementedError("not faked");
-  }
-  absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override {
-    MutexLock lock(&mutex);
-    for (const Stripe& stripe : stripes) {
-      for (int i = 0; i < 6; ++i) {
-        if (stripe.blocks[static_cast<size_t>(i)].block_id == block_id) {
-          if (damaged.contains(stripe.stripe_id)) return Damage(stripe);
-          return BlockLocation{stripe, i};
-        }
-      }
-    }
-    return absl::NotFoundError("no stripe has block " + block_id);
-  }
-  absl::StatusOr<Stripe> FindStripe(const std::string&) override { return stripes[0]; }
-  absl::StatusOr<StripePage> List(const std::string& after, int limit) override {
-    MutexLock lock(&mutex);
-    StripePage page;
-    for (const Stripe& stripe : stripes) {
-      if (stripe.stripe_id <= after || static_cast<int>(page.stripes.size()) == limit) continue;
-      page.stripes.push_back(stripe);
-    }
-    return page;
-  }
-  absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& after,
-                                         int limit) override {
-    NodeBlockPage page;
-    const std::vector<Stripe> stripes_after = List(after, limit).value().stripes;
-    const bool last = std::cmp_less(stripes_after.size(), limit);
-    for (const Stripe& stripe : stripes_after) {
-      if (!last) page.next = stripe.stripe_id;
-      const bool is_damaged = damaged.contains(stripe.stripe_id);
-      for (const BlockPlace& place : stripe.blocks) {
-        if (place.node != node) continue;
-        page.blocks.push_back({place.block_id, stripe});
-        if (is_damaged) page.blocks.back().stripe = Damage(stripe);
-      }
-    }
-    return page;
-  }
-  absl::StatusOr<uint64_t> CountStripes() override { return stripes.size(); }
-  absl::Status MoveBlock(const std::string& block_id, const std::string& node) override {
-    if (on_move) on_move();
-    MutexLock lock(&mutex);
-    for (Stripe& stripe : stripes) {
-      for (BlockPlace& place : stripe.blocks) {
-        if (place.block_id == block_id) place.node = node;
-      }
-    }
-    ++moves[block_id];
-    return absl::OkStatus();
-  }
-
-  static absl::Status Damage(const Stripe& stripe) {
-    return absl::DataLossError("stripe " + stripe.stripe_id + " is damaged");
-  }
-
-  Mutex mutex;
-  std::vector<Stripe> stripes;
-  std::set<std::string> damaged;     // ids of stripes; set before use
-  std::map<std::string, int> moves;  // by block id
-  std::function<void()> on_move;
 };
 
-class MemoryJournal : public Journal {
+class MemoryJournal : public KeptRecords, public JournalOver {
  public:
-  absl::Status Record(const RepairRecord& record) override {
-    MutexLock lock(&mutex);
-    records[record.repair_id] = record;
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::vector<RepairRecord>> ClaimInterrupted(int64_t) override {
-    MutexLock lock(&mutex);
-    std::vector<RepairRecord> taken;
-    for (const auto& [id, record] : records) {
-      if (record.state == RepairState::kRunning) taken.push_back(record);
-    }
-    return taken;
-  }
-  absl::StatusOr<RepairRecord> Find(RepairId repair_id) override {
-    MutexLock lock(&mutex);
-    const auto found = records.find(repair_id);
-    if (found == records.end()) return absl::NotFoundError("no such repair");
-    return found->second;
-  }
-  absl::StatusOr<std::vector<RepairRecord>> Recent(int) override {
-    return std::vector<RepairRecord>{};
-  }
+  MemoryJournal() : JournalOver(this) {}
+
   absl::StatusOr<std::vector<RepairRecord>> RecentlyEnded(int limit) override {
-    MutexLock lock(&mutex);
     if (!trouble.ok()) return trouble;
-    std::vector<RepairRecord> ended;
-    for (const auto& [id, record] : records) {
-      if (record.state == RepairState::kRunning || static_cast<int>(ended.size()) == limit)
-        continue;
-      ended.push_back(record);
-    }
-    return ended;
+    return JournalOver::RecentlyEnded(limit);
   }
   absl::Status RecordRecovery(const RecoveryRecord& record) override {
-    MutexLock lock(&mutex);
-    if (!recoveries_refused.ok()) return recoveries_refused;
-    if (record.recovery_id == refused_recovery) return absl::UnavailableError("the disk is full");
-    recoveries[record.recovery_id] = record;
-    return absl::OkStatus();
+    {
+      MutexLock lock(&mutex);
+      if (!recoveries_refused.ok()) return recoveries_refused;
+      if (record.recovery_id == refused_recovery) return absl::UnavailableError("the disk is full");
+    }
+    return JournalOver::RecordRecovery(record);
   }
   absl::Status Sync() override {
     std::function<absl::Status()> sync;
@@ -156,18 +65,8 @@ class MemoryJournal : public Journal {
     }
     return sync ? sync() : absl::OkStatus();
   }
-  absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int) override {
-    MutexLock lock(&mutex);
-    std::vector<RecoveryRecord> all;
-    for (const auto& [id, record] : recoveries) all.push_back(record);
-    return all;
-  }
-  absl::Status Trim(int) override { return absl::OkStatus(); }
 
-  Mutex mutex;
   absl::Status trouble;  // when it is asked for what has ended
-  std::map<RepairId, RepairRecord> records;
-  std::map<RecoveryId, RecoveryRecord> recoveries;
   std::function<absl::Status()> on_sync;
   absl::Status recoveries_refused;  // what RecordRecovery says, unless it is OK
   RecoveryId refused_recovery = 0;  // the only one that it refuses; 0: none

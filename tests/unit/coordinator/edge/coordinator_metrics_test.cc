@@ -67,9 +67,9 @@ class CoordinatorMetricsTest : public RecoveryManagerTest {
   double LostBeside(const std::string& node) {
     MutexLock lock(&catalog_.mutex);
     return static_cast<double>(
-        std::count_if(catalog_.stripes.begin(), catalog_.stripes.end(), [&](const Stripe& stripe) {
+        std::count_if(catalog_.stripes.begin(), catalog_.stripes.end(), [&](const auto& stripe) {
           const auto has = [&](const std::string& wanted) {
-            return std::any_of(stripe.blocks.begin(), stripe.blocks.end(),
+            return std::any_of(stripe.second.blocks.begin(), stripe.second.blocks.end(),
                                [&](const BlockPlace& place) { return place.node == wanted; });
           };
           return has("n0") && has(node);

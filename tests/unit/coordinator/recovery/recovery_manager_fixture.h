@@ -111,7 +111,7 @@ class RecoveryManagerTest : public testing::Test {
   uint64_t BlocksOf(const std::string& node) {
     MutexLock lock(&catalog_.mutex);
     uint64_t count = 0;
-    for (const Stripe& stripe : catalog_.stripes) {
+    for (const auto& [stripe_id, stripe] : catalog_.stripes) {
       for (const BlockPlace& place : stripe.blocks) count += place.node == node ? 1 : 0;
     }
     return count;

@@ -207,7 +207,7 @@ TEST_F(RecoveryManagerTest, TooFewSurvivorsAreWaitedForUnlessTheirNodesDenyTheir
 }
 
 TEST_F(RecoveryManagerTest, WhereTheOtherBlocksAreIsLookedUpAnew) {
-  catalog_.stripes.resize(1);  // b0 on n0, b1 to b5 on n1 to n5
+  catalog_.KeepStripes(1);  // b0 on n0, b1 to b5 on n1 to n5
   const RecoveryId id = Begin(Request({"n1"}));
   ASSERT_TRUE(WaitFor([&] {
     const RecoveryView view = View(id);
@@ -226,7 +226,7 @@ TEST_F(RecoveryManagerTest, WhereTheOtherBlocksAreIsLookedUpAnew) {
 }
 
 TEST_F(RecoveryManagerTest, AStripeOfAnUnknownCodeIsReportedAndHoldsUpNobody) {
-  catalog_.stripes[0].code = "magic(6,4)";
+  catalog_.stripes["s1000"].code = "magic(6,4)";
   const uint64_t lost = BlocksOf("n0");
   const RecoveryId id = Begin(Request());
   ASSERT_TRUE(RunToEnd(id));

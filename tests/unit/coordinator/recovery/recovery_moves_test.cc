@@ -78,7 +78,7 @@ TEST_F(RecoveryMovesTest, BlocksAreCopiedAndRebuiltAtOnceAndEachIsMovedOnce) {
 
 // Else the last ones would wait for the uplink, one behind the other, and for nobody else.
 TEST_F(RecoveryMovesTest, OfFewBlocksHalfAreRebuilt) {
-  while (BlocksOf("n0") > 2) catalog_.stripes.pop_back();
+  while (BlocksOf("n0") > 2) catalog_.KeepStripes(catalog_.stripes.size() - 1);
   const RecoveryId id = Begin(Drain());
   ASSERT_TRUE(WaitFor([&] {
     const Seen seen = SeenSoFar();
@@ -142,7 +142,7 @@ TEST_F(RecoveryMovesTest, ASourceThatDoesNotAnswerIsDoneWithout) {
 TEST_F(RecoveryMovesTest, ABlockThatOthersCannotRebuildIsCopiedAndNeverLost) {
   {
     MutexLock lock(&catalog_.mutex);
-    for (size_t i = 1; i < 4; ++i) catalog_.stripes[0].blocks[i].node = "gone";
+    for (size_t i = 1; i < 4; ++i) catalog_.stripes["s1000"].blocks[i].node = "gone";
   }
   const RecoveryId id = Begin(Drain());
   ASSERT_TRUE(RunToEnd(id));
@@ -152,7 +152,7 @@ TEST_F(RecoveryMovesTest, ABlockThatOthersCannotRebuildIsCopiedAndNeverLost) {
 }
 
 TEST_F(RecoveryMovesTest, WhatFailsAgainAndAgainWaitsWhileTheNodeMayHaveIt) {
-  catalog_.stripes.resize(1);  // b0 on n0, b1 to b5 on n1 to n5
+  catalog_.KeepStripes(1);  // b0 on n0, b1 to b5 on n1 to n5
   {
     MutexLock lock(&helpers_.mutex);
     helpers_.down = {"n0"};
@@ -182,7 +182,7 @@ TEST_F(RecoveryMovesTest, ABlockThatComesMeanwhileIsMovedToo) {
   std::string came;
   {
     MutexLock lock(&catalog_.mutex);
-    for (Stripe& stripe : catalog_.stripes) {
+    for (auto& [stripe_id, stripe] : catalog_.stripes) {
       const bool has = std::any_of(stripe.blocks.begin(), stripe.blocks.end(),
                                    [](const BlockPlace& place) { return place.node == "n0"; });
       if (has || !came.empty()) continue;
@@ -244,7 +244,7 @@ TEST_F(RecoveryMovesTest, ACancelledDrainReadmitsTheNode) {
   ASSERT_TRUE(RunToEnd(Begin(Drain())));
   {
     MutexLock lock(&catalog_.mutex);
-    catalog_.stripes[0].blocks[0].node = "n0";
+    catalog_.stripes["s1000"].blocks[0].node = "n0";
   }
   const RecoveryId id = Begin(Drain());
   EXPECT_THAT(std::string(manager_->Readmit("n0").message()), HasSubstr("recovery cancel"));

@@ -147,11 +147,11 @@ class FewBlocks : public RecoveryManagerTest {
  protected:
   // Three, of which n0 has a block each.
   FewBlocks() {
-    std::erase_if(catalog_.stripes, [](const Stripe& stripe) {
-      return std::none_of(stripe.blocks.begin(), stripe.blocks.end(),
+    std::erase_if(catalog_.stripes, [](const auto& stripe) {
+      return std::none_of(stripe.second.blocks.begin(), stripe.second.blocks.end(),
                           [](const BlockPlace& place) { return place.node == "n0"; });
     });
-    catalog_.stripes.resize(3);
+    catalog_.KeepStripes(3);
   }
 
   // How many streams end at each host.

@@ -15,7 +15,7 @@ class Versions : public Repairs {
     record.features = {};
     ASSERT_TRUE(coordinator_.Register(record).ok());
   }
-  void UseSubBlocks() { catalog_.stripes[0].code = "rotated-rs(6,4,2,10)"; }
+  void UseSubBlocks() { catalog_.stripes["s1000"].code = "rotated-rs(6,4,2,10)"; }
   static bool Helps(const PlannedRepair& planned, const std::string& node) {
     for (const NodeLoad& load : planned.cost.loads) {
       if (load.node == node) return true;

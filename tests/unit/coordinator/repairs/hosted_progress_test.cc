@@ -5,7 +5,6 @@
 #include <chrono>
 #include <set>
 #include <thread>
-#include <utility>
 
 #include "coordinator/repairs/hosted_watch.h"
 #include "model/fault.h"
@@ -100,19 +99,6 @@ TEST_F(HostedProgress, WhoDoesNotAnswerIsLeftOutOnceNothingComes) {
   EXPECT_TRUE(ends_[0].status.ok()) << ends_[0].status;
 }
 
-TEST_F(HostedProgress, HostsAloneAreAskedWhileBytesCome) {
-  BeginAlone();
-  Watch();
-  Pass(100);
-  EXPECT_FALSE(Check(std::chrono::milliseconds(400)));
-  EXPECT_TRUE(helpers_.asked.empty());
-  EXPECT_TRUE(Check(std::chrono::milliseconds(200)));
-  EXPECT_EQ(helpers_.asked, std::set<std::string>{"spare"});
-  Pass(100);
-  EXPECT_TRUE(Check());
-  EXPECT_EQ(helpers_.asked, AtWork()) << "once a second for the sake of speed";
-}
-
 TEST_F(HostedProgress, AHostThatDoesNotWaitHasItsOwnReasons) {
   const RepairId id = Begin();
   Watch();
@@ -170,18 +156,6 @@ TEST_F(HostedProgress, AStragglerIsLeftOutUnlessOtherRepairsMayBeInItsWay) {
   }
 }
 
-TEST_F(HostedProgress, WhoHasEndedItsPartIsNotMissed) {
-  const RepairId id = Begin();
-  Watch();
-  coordinator_.ReportPart("n3", id, 0, absl::OkStatus());
-  helpers_.down = {"n3"};
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Check());
-  EXPECT_EQ(AttemptOf(id), 0u);
-  helpers_.down = {"n2"};
-  EXPECT_TRUE(Check());
-  EXPECT_EQ(AttemptOf(id), 1u);
-}
-
 TEST_F(HostedProgress, AHostThatCannotEndItsPartIsLeftInPeace) {
   RepairRequest request = Request("b0");
   request.block_ids = {"b0", "b3"};
@@ -205,21 +179,6 @@ TEST_F(HostedProgress, AHostThatCannotEndItsPartIsLeftInPeace) {
   EXPECT_EQ(ends_.size(), 2u) << "there are no four others";
 }
 
-TEST_F(HostedProgress, AnAttemptThatBeginsMeanwhileIsNotJudged) {
-  const RepairId id = Begin();
-  Watch();
-  EXPECT_TRUE(Check());
-  helpers_.down = {"n3"};
-  bool reported = false;
-  helpers_.on_ask = [&] {
-    if (std::exchange(reported, true)) return;
-    coordinator_.ReportPart("spare", id, 0, WithFault(absl::UnavailableError("left"), "n3"));
-  };
-  EXPECT_TRUE(Check());
-  EXPECT_EQ(AttemptOf(id), 1u);
-  EXPECT_EQ(helpers_.rounds, 2);
-}
-
 TEST_F(HostedProgress, TheirPatienceGrowsWithTheAttempts) {
   const RepairId id = Begin();
   for (uint32_t attempt = 0; attempt < 10; ++attempt) {
@@ -232,14 +191,6 @@ TEST_F(HostedProgress, TheirPatienceGrowsWithTheAttempts) {
     const absl::Status nobody = WithFault(absl::UnavailableError("lost"), kFaultUnknown);
     coordinator_.ReportPart("spare", id, attempt, nobody);
   }
-}
-
-TEST_F(HostedProgress, OfAnAdoptedOneNobodyKnowsWhomToAsk) {
-  Begin();
-  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
-  next.Adopt(*journal_.ClaimInterrupted(0));
-  clock_.Advance(std::chrono::seconds(4));
-  EXPECT_TRUE(next.HostedToCheck().empty());
 }
 
 TEST_F(HostedProgress, AThreadOfItsOwnChecks) {

@@ -14,7 +14,7 @@ class PlannedRepairs : public Repairs {
 
 // Sub-blocks of b0 have 500 bytes in units of 10, so 20 bytes of the block are one unit of each.
 TEST_F(PlannedRepairs, ARangeCoversWholeUnitsOfSubBlocks) {
-  catalog_.stripes[0].code = "rotated-rs(6,4,2,10)";
+  catalog_.stripes["s1000"].code = "rotated-rs(6,4,2,10)";
   const auto grid = [&](uint64_t offset, uint64_t bytes, uint32_t slice_bytes) {
     RepairRequest request = Request("b0");
     request.offset = offset;
@@ -48,9 +48,9 @@ TEST_F(PlannedRepairs, ARangeIsWithinItsBlock) {
 
 TEST_F(PlannedRepairs, WhatCannotBeRepairedIsNamed) {
   for (const char* node : {"n2", "n3", "n4"}) coordinator_.nodes().NoAnswer(node, "it hangs");
-  catalog_.stripes[0].code = "rs(6,5)";
+  catalog_.stripes["s1000"].code = "rs(6,5)";
   RepairRequest request = Request("b0");
-  catalog_.stripes[0].blocks[1].node = "";
+  catalog_.stripes["s1000"].blocks[1].node = "";
   EXPECT_TRUE(Says(Refusal(request), "block b0 cannot be repaired now")) << Refusal(request);
   request.block_ids = {"b0", "b5"};
   EXPECT_TRUE(Says(Refusal(request), "blocks b0, b5 cannot be repaired now")) << Refusal(request);
@@ -60,12 +60,6 @@ TEST_F(PlannedRepairs, ADirectReadTakesTheBytesAsTheyAre) {
   const auto planned = coordinator_.Explain(Request("b5", "direct"));
   ASSERT_TRUE(planned.ok()) << planned.status();
   EXPECT_EQ(planned->plan.lanes[0].hops[0].coefficients, std::vector<uint8_t>{1});
-}
-
-TEST_F(PlannedRepairs, ANodeTakesNoSecondBlockOfItsStripe) {
-  RepairRequest request = Request("b3");
-  request.hosts = {"n0"};
-  EXPECT_TRUE(Says(Refusal(request), "it already has a block of the stripe")) << Refusal(request);
 }
 
 TEST_F(PlannedRepairs, AsManyBlocksAsAPlanHasRows) {
@@ -145,7 +139,7 @@ TEST_F(PlannedPaths, EachHasAnEqualPartOfTheSlices) {
 }
 
 TEST_F(PlannedPaths, AreNotTakenIfANodeCannotHelp) {
-  catalog_.stripes[0].blocks[4].node = "";
+  catalog_.stripes["s1000"].blocks[4].node = "";
   EXPECT_EQ(LanesOf(request_).size(), 1u);
 }
 

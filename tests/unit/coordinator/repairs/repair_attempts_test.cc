@@ -4,6 +4,7 @@
 #include <set>
 
 #include "coordinator/planning/scheme.h"
+#include "coordinator/repairs/slow_helpers.h"
 #include "model/fault.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
@@ -68,17 +69,6 @@ TEST_F(Attempts, OnlyWhatIsMissingWithoutTheOneAtFault) {
     EXPECT_EQ(helpers_.cancelled, std::vector<uint32_t>{0}) << "the attempt that was left behind";
     helpers_.cancelled.clear();
   }
-}
-
-TEST_F(Attempts, TheOneThatIsDownIsFoundWithoutANodeAtFault) {
-  const RepairGrant first = Begin();
-  const std::string victim = *Helpers().rbegin();
-  helpers_.down = {victim};
-  const auto second = coordinator_.ResumeRepair(
-      request_, After(first, WithFault(absl::DeadlineExceededError("no progress"), kFaultUnknown)));
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_FALSE(Helpers().contains(victim));
-  EXPECT_EQ(second->part.attempt, 1u) << "known before it was handed out";
 }
 
 TEST_F(Attempts, ADoubtfulNodeIsBetterThanNone) {
@@ -219,24 +209,6 @@ TEST_F(Attempts, AResumedRepairWaitsForHelpersThatMayRegisterYet) {
   EXPECT_EQ(Helpers(), (std::set<std::string>{"n1", "n3", "n4", "n5"}));
 }
 
-TEST_F(Attempts, WhoeverWasAtFaultBeforeIsAtFaultAfterTheWait) {
-  const RepairGrant first = Begin();
-  journal_.records.at(first.repair_id).state = RepairState::kInterrupted;
-  catalog_.stripes[0].code = "rs(7,4)";
-  catalog_.stripes[0].blocks.push_back({"b6", "n6"});
-  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
-  for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
-  }
-  helpers_.down = {"n2"};
-  const ResumePoint point = After(first, WithFault(absl::UnavailableError("gone"), "n1"));
-  EXPECT_TRUE(absl::IsUnavailable(next.ResumeRepair(request_, point).status()));
-  for (const char* node : {"n5", "n6"}) ASSERT_TRUE(next.Register(FakeNode(node)).ok());
-  const auto resumed = next.ResumeRepair(request_, point);
-  ASSERT_TRUE(resumed.ok()) << resumed.status();
-  EXPECT_EQ(Helpers(), (std::set<std::string>{"n3", "n4", "n5", "n6"}));
-}
-
 TEST_F(Attempts, AResumedRepairWaitsOnlyUntilAbsentHelpersAreDead) {
   const RepairGrant first = Begin();
   journal_.records.at(first.repair_id).state = RepairState::kInterrupted;
@@ -283,24 +255,6 @@ TEST_F(Attempts, ARepairThatEndsWhileItIsLookedAtIsNotRunning) {
   };
   const auto advice = coordinator_.CheckProgress(first.repair_id, 0, 400, true);
   EXPECT_TRUE(absl::IsNotFound(advice.status())) << advice.status();
-}
-
-TEST_F(Attempts, CheckSeesWhoDoesNotAnswer) {
-  const RepairGrant first = Begin();
-  const auto check = [&](bool quiet) {
-    return coordinator_.CheckProgress(first.repair_id, 0, 400, quiet);
-  };
-  EXPECT_FALSE(check(true)->replan);
-  const std::string victim = *Helpers().begin();
-  helpers_.down = {victim};
-  const auto advice = check(true);
-  EXPECT_TRUE(advice->replan);
-  EXPECT_NE(advice->reason.find(victim), std::string::npos);
-  const auto second = coordinator_.ResumeRepair(
-      request_, After(first, WithFault(absl::UnavailableError(advice->reason), kFaultUnknown)));
-  ASSERT_TRUE(second.ok());
-  EXPECT_FALSE(Helpers().contains(victim));
-  EXPECT_FALSE(check(true)->replan) << "an attempt that is over";
   EXPECT_TRUE(absl::IsNotFound(coordinator_.CheckProgress(1, 0, 0, true).status()));
 }
 
@@ -332,7 +286,7 @@ TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
 }
 
 TEST_F(Attempts, ASliceAsLargeAsABlockTakesItsTime) {
-  catalog_.stripes[0].block_bytes = kMaxSliceBytes;
+  catalog_.stripes["s1000"].block_bytes = kMaxSliceBytes;
   request_ = Request("b0", "pipe-b");
   const auto grant = coordinator_.BeginRepair(request_);
   ASSERT_TRUE(grant.ok()) << grant.status();
@@ -394,13 +348,6 @@ class Stragglers : public Attempts {
   std::string slow_;
   uint64_t slow_bytes_ = 1 << 20;  // in a second
 };
-
-TEST_F(Stragglers, AreReplaced) {
-  EXPECT_FALSE(Check(0.09, 900));
-  const std::string slow = slow_;
-  Change(890);
-  EXPECT_FALSE(Helpers().contains(slow));
-}
 
 TEST_F(Stragglers, MayHaveBeenFastForLong) {
   for (const uint64_t missing : {900, 500, 20}) {
@@ -472,6 +419,24 @@ TEST_F(Stragglers, AreNotGuessedWhenTheOthersMayBeNoFaster) {
 TEST_F(Stragglers, AreJudgedByAllThatCameWhenSlicesAreLarge) {
   EXPECT_FALSE(Check(0.09, 500));
   EXPECT_TRUE(Check(0.9, 500)) << "none came since: 500 in two seconds";
+}
+
+TEST(SpeedHistory, AChangeHasToPay) {
+  SpeedHistory history;
+  EXPECT_FALSE(history.IsWorthPlanningAnew(TimePoint{}, 10, 9));
+  EXPECT_TRUE(history.IsWorthPlanningAnew(TimePoint{}, 10, 2));
+}
+
+TEST(SpeedHistory, IsWeighedAnewEverLessOftenAndSixTimesAtMost) {
+  constexpr Duration kSecond = std::chrono::seconds(1);
+  SpeedHistory history;
+  TimePoint now = TimePoint{} + 1000 * kSecond;
+  for (Duration pause = kSecond; pause <= 32 * kSecond; pause *= 2) {
+    EXPECT_TRUE(history.IsWorthPlanningAnew(now, 100, 1));
+    EXPECT_FALSE(history.IsWorthPlanningAnew(now + pause - kSecond / 1000, 100, 1));
+    now += pause;
+  }
+  EXPECT_FALSE(history.IsWorthPlanningAnew(now + 10'000 * kSecond, 100, 1));
 }
 
 }  // namespace

@@ -34,16 +34,6 @@ TEST_F(Repairs, HandsOutAndRecords) {
   EXPECT_EQ(coordinator_.counts().done, 1u);
 }
 
-TEST_F(Repairs, AHelperThatIsDownIsLeftOut) {
-  helpers_.down = {"n2"};
-  const auto grant = coordinator_.BeginRepair(Request("b0"));
-  ASSERT_TRUE(grant.ok()) << grant.status();
-  EXPECT_EQ(grant->part.attempt, 1u);
-  EXPECT_EQ(helpers_.rounds, 2);
-  EXPECT_EQ(helpers_.cancelled, std::vector<uint32_t>{0});
-  for (const auto& handout : helpers_.last) EXPECT_NE(handout.helper.node, "n2");
-}
-
 TEST_F(Repairs, TooFewSurvivorsAreNamedWithTheirReasons) {
   helpers_.down = {"n2", "n4"};
   const absl::Status status = coordinator_.BeginRepair(Request("b0")).status();
@@ -191,19 +181,6 @@ TEST_F(Repairs, DirectReadsTheBlockItself) {
   helpers_.down = {"n5"};
   EXPECT_TRUE(
       absl::IsFailedPrecondition(coordinator_.BeginRepair(Request("b5", "direct")).status()));
-}
-
-TEST_F(Repairs, ARepairThatNobodyEndsIsOverOneDay) {
-  const auto grant = coordinator_.BeginRepair(Request("b0"));
-  ASSERT_TRUE(grant.ok());
-  for (const auto& handout : helpers_.last) {
-    coordinator_.ReportPart(handout.helper.node, grant->part.repair_id, 0, absl::OkStatus());
-  }
-  coordinator_.Expire();
-  EXPECT_EQ(journal_.records.begin()->second.state, RepairState::kRunning);
-  clock_.Advance(std::chrono::seconds(31));
-  coordinator_.Expire();
-  EXPECT_EQ(journal_.records.begin()->second.state, RepairState::kFailed);
 }
 
 TEST_F(Repairs, ManyThatNobodyEndsAreOverAfterEachOther) {

@@ -241,14 +241,6 @@ TEST_F(LateHelpers, AreWaitedForAsUsualBesideASilentOne) {
   Finish(grant);
 }
 
-TEST_F(LateHelpers, AreWaitedForWhenTheyAreAskedAboutAnyOtherRepair) {
-  const auto grant = coordinator_.BeginRepair(Request("b0"));
-  ASSERT_TRUE(grant.ok()) << grant.status();
-  helpers_.late = {LastNodes()[0]};
-  EXPECT_FALSE(coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true)->replan);
-  Finish(grant);
-}
-
 TEST_F(LateHelpers, AreWaitedForInAllOtherRepairs) {
   helpers_.late = {"n2"};
   RepairRequest background = SmallRead();

@@ -35,7 +35,7 @@ TEST(BlockChecker, ItsHelperOrItsSha256Decides) {
 class Checks : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (BlockPlace& place : catalog_.stripes[0].blocks) place.sha256 = kSha;
+    for (BlockPlace& place : catalog_.stripes["s1000"].blocks) place.sha256 = kSha;
     ASSERT_TRUE(nodes_.Register(FakeNode("n2")).ok());
   }
 

@@ -99,7 +99,7 @@ TEST_F(ExtraCopiesTest, WhatTheCatalogDoesNotHaveStays) {
 
 TEST_F(ExtraCopiesTest, ABlockInItsPlaceIsNotExtra) {
   files_.files = {{"b0", 1000, "v1"}};
-  catalog_.stripes[0].blocks[0].node = "spare";
+  catalog_.stripes["s1000"].blocks[0].node = "spare";
   EXPECT_THAT(List(), IsEmpty());
   EXPECT_THAT(Remove(files_.files), ElementsAre(HasSubstr("in its place")));
   EXPECT_EQ(files_.files.size(), 1u);
