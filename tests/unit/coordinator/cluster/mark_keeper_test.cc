@@ -23,7 +23,7 @@ class FullStore : public CorruptBlockStore {
     changed.NotifyAll();
     return absl::OkStatus();
   }
-  absl::Status Forget(const std::string& block_id) override {
+  absl::Status Forget(const std::string& block_id, const std::string&) override {
     MutexLock lock(&mutex);
     ++calls;
     if (full) return absl::ResourceExhaustedError("no space");
