@@ -16,10 +16,10 @@ absl::Status Writable(const Process& process) {
 
 }  // namespace
 
-absl::Status StateCatalog::Put(const std::vector<Stripe>& stripes) {
+absl::StatusOr<PutCounts> StateCatalog::Put(const std::vector<Stripe>& stripes) {
   ECPIPE_RETURN_IF_ERROR(Writable(*process_));
   for (const Stripe& stripe : stripes) state_->stripes[stripe.stripe_id] = stripe;
-  return absl::OkStatus();
+  return PutCounts{};
 }
 
 absl::StatusOr<BlockLocation> StateCatalog::FindBlock(const std::string& block_id) {
@@ -59,12 +59,14 @@ absl::StatusOr<NodeBlockPage> StateCatalog::ListNode(const std::string& node,
   return listed;
 }
 
-absl::Status StateCatalog::MoveBlock(const std::string& block_id, const std::string& node) {
+absl::Status StateCatalog::MoveBlock(const std::string& block_id, const std::string& node,
+                                     const Stripe& was) {
   ECPIPE_RETURN_IF_ERROR(Writable(*process_));
   if (state_->on_move) state_->on_move(block_id, node);
   for (auto& [stripe_id, stripe] : state_->stripes) {
     for (BlockPlace& place : stripe.blocks) {
       if (place.block_id != block_id) continue;
+      ECPIPE_RETURN_IF_ERROR(CheckMayMove(block_id, node, was, stripe));
       place.node = node;
       return absl::OkStatus();
     }
@@ -133,24 +135,24 @@ absl::StatusOr<std::vector<RecoveryRecord>> StateJournal::Recoveries(int limit) 
 
 absl::Status StateMarks::Keep(const CorruptBlock& block) {
   ECPIPE_RETURN_IF_ERROR(Writable(*process_));
-  state_->marks[block.block_id] = {block, Clock::System().Now()};
+  state_->marks[{block.block_id, block.node}] = {block, Clock::System().Now()};
   return absl::OkStatus();
 }
 
-absl::Status StateMarks::Forget(const std::string& block_id) {
+absl::Status StateMarks::Forget(const std::string& block_id, const std::string& node) {
   const absl::Status writable = Writable(*process_);
-  const auto mark = state_->marks.find(block_id);
+  const auto mark = state_->marks.find({block_id, node});
   if (!writable.ok() && process_->alive && mark != state_->marks.end()) {
     mark->second.kept = TimePoint::max();
   }
   ECPIPE_RETURN_IF_ERROR(writable);
-  state_->marks.erase(block_id);
+  state_->marks.erase({block_id, node});
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<CorruptBlock>> StateMarks::Load() {
   std::vector<CorruptBlock> all;
-  for (const auto& [block_id, mark] : state_->marks) all.push_back(mark.block);
+  for (const auto& [copy, mark] : state_->marks) all.push_back(mark.block);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.found_unix_ms < b.found_unix_ms; });
   return all;

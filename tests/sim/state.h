@@ -6,7 +6,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/cluster/corrupt_blocks.h"
@@ -24,7 +26,7 @@ struct CoordinatorState {
     CorruptBlock block;
     TimePoint kept{};  // max(): the coordinator has forgotten it, but not the disk
   };
-  std::map<std::string, Mark> marks;  // by block id
+  std::map<std::pair<std::string, std::string>, Mark> marks;  // by block id and node
   // Called before a block gets its new place.
   std::function<void(const std::string& block_id, const std::string& node)> on_move;
   // Called before a repair is recorded for the first time.
@@ -36,7 +38,7 @@ class StateCatalog : public Catalog {
   StateCatalog(CoordinatorState* state, std::shared_ptr<Process> process)
       : state_(state), process_(std::move(process)) {}
 
-  absl::Status Put(const std::vector<Stripe>& stripes) override;
+  absl::StatusOr<PutCounts> Put(const std::vector<Stripe>& stripes) override;
   // The simulation has no operator who puts, removes or tries.
   absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override { return NoOperator(); }
   absl::StatusOr<std::vector<Stripe>> Remove(const std::vector<std::string>&) override {
@@ -51,7 +53,12 @@ class StateCatalog : public Catalog {
   absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& page,
                                          int limit) override;
   absl::StatusOr<uint64_t> CountStripes() override { return state_->stripes.size(); }
-  absl::Status MoveBlock(const std::string& block_id, const std::string& node) override;
+  absl::StatusOr<std::map<std::string, uint64_t>> CountBlocksBut(
+      const std::set<std::string>&) override {
+    return NoOperator();
+  }
+  absl::Status MoveBlock(const std::string& block_id, const std::string& node,
+                         const Stripe& was) override;
 
  private:
   static absl::Status NoOperator() { return absl::UnimplementedError("not simulated"); }
@@ -86,7 +93,7 @@ class StateMarks : public CorruptBlockStore {
       : state_(state), process_(std::move(process)) {}
 
   absl::Status Keep(const CorruptBlock& block) override;
-  absl::Status Forget(const std::string& block_id) override;
+  absl::Status Forget(const std::string& block_id, const std::string& node) override;
   absl::StatusOr<std::vector<CorruptBlock>> Load() override;
 
  private:

@@ -34,7 +34,7 @@ class MemoryCatalog : public Catalog {
     }
   }
 
-  absl::Status Put(const std::vector<Stripe>&) override { return absl::OkStatus(); }
+  absl::StatusOr<PutCounts> Put(const std::vector<Stripe>&) override { return PutCounts{}; }
   absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override {
     return absl::UnimplementedError("not faked");
   }
@@ -83,12 +83,27 @@ class MemoryCatalog : public Catalog {
     return page;
   }
   absl::StatusOr<uint64_t> CountStripes() override { return stripes.size(); }
-  absl::Status MoveBlock(const std::string& block_id, const std::string& node) override {
+  absl::StatusOr<std::map<std::string, uint64_t>> CountBlocksBut(
+      const std::set<std::string>& but) override {
+    MutexLock lock(&mutex);
+    std::map<std::string, uint64_t> counts;
+    for (const Stripe& stripe : stripes) {
+      for (const BlockPlace& place : stripe.blocks) {
+        if (!but.contains(place.node)) ++counts[place.node];
+      }
+    }
+    return counts;
+  }
+  absl::Status MoveBlock(const std::string& block_id, const std::string& node,
+                         const Stripe& was) override {
     if (on_move) on_move();
     MutexLock lock(&mutex);
     for (Stripe& stripe : stripes) {
       for (BlockPlace& place : stripe.blocks) {
-        if (place.block_id == block_id) place.node = node;
+        if (place.block_id != block_id) continue;
+        const absl::Status may = CheckMayMove(block_id, node, was, stripe);
+        if (!may.ok()) return may;
+        place.node = node;
       }
     }
     ++moves[block_id];
