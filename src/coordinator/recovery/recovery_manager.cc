@@ -122,7 +122,7 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(RecoveryRecord record) {
     if (request.kind == RecoveryKind::kMove) TakeOverDrains(record.recovery_id, request.node);
     if (record.keeps_out) TellKeptOut();
     // What the journal has not taken yet is nowhere else.
-    std::erase_if(recoveries_, [&, &unstored = unstored_](const auto& kept) {
+    std::erase_if(recoveries_, [&, unstored = unstored_](const auto& kept) {
       const RecoveryRecord& old = kept.second->record;
       return Ended(old.state) && !old.keeps_out && kept.second->in_flight.empty() &&
              kept.first + kKeptRecoveries <= record.recovery_id && !unstored.contains(kept.first);
