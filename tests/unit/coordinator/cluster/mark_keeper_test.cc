@@ -95,7 +95,7 @@ TEST_F(MarkKeeperTest, TheEndTriesALastTime) {
 TEST_F(MarkKeeperTest, IsBoundedAndDropsNoMarkThatIsToBeKept) {
   EXPECT_FALSE(keeper_->Keep({"a", "n1", "flipped", 5}).ok());
   for (size_t i = 0; i < MarkKeeper::kMostUnkept; ++i) {
-    EXPECT_FALSE(keeper_->Forget("b" + std::to_string(i)).ok());
+    EXPECT_FALSE(keeper_->Forget("b" + std::to_string(i), "n1").ok());
   }
   EXPECT_EQ(keeper_->counts().unkept, MarkKeeper::kMostUnkept);
   store_.full = false;
