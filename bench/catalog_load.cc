@@ -72,7 +72,7 @@ void Load(const Options& options, Catalog* catalog, std::vector<double>* batch_s
     const int64_t end = std::min<int64_t>(first + kBatchStripes, options.stripes);
     for (int64_t i = first; i < end; ++i) batch.push_back(options.maker.Make(i));
     const TimePoint start = Clock::System().Now();
-    Require(catalog->Put(batch));
+    Require(catalog->Put(batch).status());
     batch_seconds->push_back(Seconds(Since(start)));
   }
 }

@@ -121,8 +121,8 @@ SLEEP_TAG = "sleep-ok:"
 # AtomicFile follows no link, and its files have the mode that they should.
 FILE_MAKERS = re.compile(r"\bofstream\b|\bfopen\s*\(|\bO_CREAT\b")
 FILE_MAKER_FILES = frozenset({"src/base/file_io.cc", "src/coordinator/store/sqlite_db.cc",
-                              # One only grows, and one nobody but its owner may open.
-                              "src/rpc/audit_file.cc",
+                              # One is a lock, one only grows, one nobody but its owner opens.
+                              "src/base/process/directory_lock.cc", "src/rpc/audit_file.cc",
                               "src/requestor/endpoint/endpoint_access.cc"})
 # An environment is inherited by accident; options and configurations are not.
 ENVIRONMENT = re.compile(r"\bgetenv\s*\(")

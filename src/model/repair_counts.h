@@ -45,6 +45,7 @@ struct RepairCounts {
   Histogram plan_seconds{{1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1}};  // of each plan
 
   std::map<RepairCause, uint64_t> unplanned;  // no plan could be made for them
+  uint64_t unjournaled = 0;                   // records that the journal did not take
 
   void AddEnded(const RepairRecord& record) {
     const bool is_done = record.state == RepairState::kDone;

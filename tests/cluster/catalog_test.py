@@ -182,8 +182,18 @@ class InUse(CatalogCase):
 
     def test_a_stripe_in_use_is_not_removed(self) -> None:
         stripe, block = self.stripes()[0]["stripe_id"], self.block(0, 1)
+        lines = self.work / "in-use.jsonl"
+        self.cluster.cli("catalog", "export", lines)
         process = self.begin_read(block["block_id"])
         self.assertIn("being repaired", self.fails(NO_SURVIVORS, "catalog", "remove", stripe))
+        # Nor is another one loaded under its id.
+        self.cluster.cli("catalog", "import", lines)
+        changed = json.loads(lines.read_text())
+        changed["blocks"][0]["node"] = "elsewhere"
+        lines.write_text(json.dumps(changed) + "\n")
+        for dry in ([], ["--dry-run"]):
+            self.assertIn("being repaired",
+                          self.fails(NO_SURVIVORS, "catalog", "import", lines, *dry))
         process.kill()
         process.wait()
         self.kill(block["node"])

@@ -18,7 +18,7 @@ import unittest
 from pathlib import Path
 
 import case
-from case import HANG, USAGE, ClusterCase
+from case import FAILED, HANG, USAGE, ClusterCase
 from labkit.process import wait_until
 
 DEAD_AFTER = 5.0    # timeouts.dead_after_seconds, by default
@@ -45,6 +45,37 @@ class Lives(ClusterCase):
         # The catalog is still there.
         self.repair(lost["block_id"], "--sha256", lost["sha256"])
         self.assertEqual(self.cluster.status()["repairs"][0]["state"], "done")
+
+    def test_a_node_that_died_before_the_coordinator_began_is_known(self) -> None:
+        node = self.block(0, 5)["node"]
+        self.cluster.helpers[node].kill()
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.restart()
+        wait_until(lambda: self.cluster.node_status().get(node, {}).get("state") == "dead", HANG,
+                   "the coordinator to miss the node")
+        self.assertEqual(self.cluster.node_status()[node]["block_count"], 1)
+        doctor = self.cluster.cli("doctor", check=False)
+        self.assertEqual(doctor.returncode, FAILED)
+        self.assertIn(node, doctor.stdout)
+        self.cluster.helpers[node].restart()
+        self.cluster.wait_live(self.cluster.node_ids)
+
+    def test_a_second_coordinator_finds_the_state_in_use(self) -> None:
+        first = self.cluster.coordinator
+        state = first.settings["coordinator"]["data_directory"]
+        config = self.work / "second.toml"
+        config.write_text(f'[coordinator]\nlisten="127.0.0.1:0"\ndata_directory="{state}"\n')
+        reading = self.begin_read(self.block(0, 0)["block_id"])
+        done = subprocess.run([case.BIN_DIR / "ecpipe-coordinator", "--config", config],
+                              capture_output=True, text=True, timeout=HANG)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{state} is in use by process {first.pid}", done.stderr)
+        # It has not taken the first one's repair for interrupted.
+        with contextlib.closing(sqlite3.connect(f"{state}/journal.db")) as journal:
+            rows = journal.execute("SELECT count(*) FROM repairs WHERE state = 'running'")
+            self.assertEqual(rows.fetchone(), (1,))
+        reading.kill()
+        reading.wait()
 
     def test_drain(self) -> None:
         lost = self.block(0, 0)

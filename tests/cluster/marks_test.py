@@ -54,6 +54,11 @@ class WithoutChecksumFiles(MarksCase):
         self.cluster.coordinator.restart()
         self.cluster.wait_live(self.cluster.node_ids)
         self.wait_found(bad["block_id"])
+        # And the catalog that is told what it knows.
+        lines = self.work / "catalog.jsonl"
+        self.cluster.cli("catalog", "export", lines)
+        self.cluster.cli("catalog", "import", lines)
+        self.wait_found(bad["block_id"])
         # A recovery does without it, at once: no wrong block is made, and none is sealed.
         self.cluster.block_file(lost["block_id"]).unlink()
         self.cluster.cli("recover-node", lost["node"], "--to", lost["node"], "--even-if-live")

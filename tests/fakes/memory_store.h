@@ -37,11 +37,11 @@ class CatalogOver : public Catalog {
   explicit CatalogOver(KeptStripes* kept, Writable writable = nullptr)
       : kept_(*kept), writable_(std::move(writable)) {}
 
-  absl::Status Put(const std::vector<Stripe>& stripes) override {
+  absl::StatusOr<PutCounts> Put(const std::vector<Stripe>& stripes) override {
     if (writable_) ECPIPE_RETURN_IF_ERROR(writable_());
     MutexLock lock(&kept_.mutex);
     for (const Stripe& stripe : stripes) kept_.stripes[stripe.stripe_id] = stripe;
-    return absl::OkStatus();
+    return PutCounts{};
   }
   absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override { return NotFaked(); }
   absl::StatusOr<std::vector<Stripe>> Remove(const std::vector<std::string>&) override {
@@ -97,13 +97,26 @@ class CatalogOver : public Catalog {
     MutexLock lock(&kept_.mutex);
     return kept_.stripes.size();
   }
-  absl::Status MoveBlock(const std::string& block_id, const std::string& node) override {
+  absl::StatusOr<std::map<std::string, uint64_t>> CountBlocksBut(
+      const std::set<std::string>& but) override {
+    MutexLock lock(&kept_.mutex);
+    std::map<std::string, uint64_t> counts;
+    for (const auto& [stripe_id, stripe] : kept_.stripes) {
+      for (const BlockPlace& place : stripe.blocks) {
+        if (!but.contains(place.node)) ++counts[place.node];
+      }
+    }
+    return counts;
+  }
+  absl::Status MoveBlock(const std::string& block_id, const std::string& node,
+                         const Stripe& was) override {
     if (writable_) ECPIPE_RETURN_IF_ERROR(writable_());
     if (kept_.on_move) kept_.on_move(block_id, node);
     MutexLock lock(&kept_.mutex);
     for (auto& [stripe_id, stripe] : kept_.stripes) {
       for (BlockPlace& place : stripe.blocks) {
         if (place.block_id != block_id) continue;
+        ECPIPE_RETURN_IF_ERROR(CheckMayMove(block_id, node, was, stripe));
         place.node = node;
         ++kept_.moves[block_id];
         return absl::OkStatus();

@@ -27,7 +27,7 @@ constexpr uint64_t kBlockBytes = 1000;  // of MemoryCatalog's
 
 class CheckedCatalog : public MemoryCatalog {
  public:
-  absl::Status Put(const std::vector<Stripe>& put) override {
+  absl::StatusOr<PutCounts> Put(const std::vector<Stripe>& put) override {
     for (const Stripe& stripe : put) {
       const auto code = CreateErasureCode(stripe.code);
       ECPIPE_CHECK(code.ok() && stripe.blocks.size() == static_cast<size_t>((*code)->n()));
@@ -37,7 +37,7 @@ class CheckedCatalog : public MemoryCatalog {
         ECPIPE_CHECK(ValidateBlockId(place.block_id).ok() && !place.node.empty());
       }
     }
-    return absl::OkStatus();
+    return PutCounts{};
   }
 };
 

@@ -105,8 +105,11 @@ class CatalogPart : public PowerCutPart {
   }
 
   absl::Status Step(uint64_t number) override {
-    if (Moves(number)) return catalog_->MoveBlock(Moved(number), NodeOf(number));
-    return catalog_->Put({StripeOf("a", number), StripeOf("b", number)});
+    if (!Moves(number)) {
+      return catalog_->Put({StripeOf("a", number), StripeOf("b", number)}).status();
+    }
+    ECPIPE_ASSIGN_OR_RETURN(const BlockLocation block, catalog_->FindBlock(Moved(number)));
+    return catalog_->MoveBlock(Moved(number), NodeOf(number), block.stripe);
   }
 
   void Expect(uint64_t number, Stored* stored) const override {
@@ -284,7 +287,7 @@ class MarksPart : public PowerCutPart {
   }
 
   absl::Status Step(uint64_t number) override {
-    if (Forgets(number)) return marks_->Forget(Forgotten(number));
+    if (Forgets(number)) return marks_->Forget(Forgotten(number), Name("node", number - 2));
     return marks_->Keep(MarkOf(number));
   }
 

@@ -87,19 +87,19 @@ void World::CheckMarks() {
 // A mark outlives the coordinator that made it.
 void World::CheckMarksTakenUp(CoordinatorHost* coordinator) {
   const CorruptBlocks& marks = coordinator->repairs().corrupt();
-  for (const auto& [block_id, mark] : state_.marks) {
-    checks_.Expect(marks.Find(block_id, mark.block.node).has_value(),
-                   "the mark of block " + block_id + " was lost with a coordinator");
+  for (const auto& [copy, mark] : state_.marks) {
+    checks_.Expect(marks.Find(copy.first, copy.second).has_value(),
+                   "the mark of block " + copy.first + " was lost with a coordinator");
   }
 }
 
 void World::OnRead(const std::string& block_id, const std::string& node) {
-  const auto found = state_.marks.find(block_id);
+  const auto found = state_.marks.find({block_id, node});
   if (found == state_.marks.end()) return;
   const auto& [mark, kept] = found->second;
   const bool old = kept < scheduler_.Now() - kUnderWay;
   checks_.Expect(
-      mark.suspect || mark.node != node || !old,
+      mark.suspect || !old,
       node + " is asked to read block " + block_id + ", which is marked as corrupt there");
 }
 

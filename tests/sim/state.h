@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/cluster/corrupt_blocks.h"
@@ -19,7 +20,7 @@ struct CoordinatorState : KeptStripes, KeptRecords {
     CorruptBlock block;
     TimePoint kept{};  // max(): the coordinator has forgotten it, but not the disk
   };
-  std::map<std::string, Mark> marks;  // by block id
+  std::map<std::pair<std::string, std::string>, Mark> marks;  // by block id and node
 };
 
 // Says why a coordinator's process cannot write to its disk: it has crashed, or crashes now.
@@ -31,7 +32,7 @@ class StateMarks : public CorruptBlockStore {
       : state_(state), process_(std::move(process)) {}
 
   absl::Status Keep(const CorruptBlock& block) override;
-  absl::Status Forget(const std::string& block_id) override;
+  absl::Status Forget(const std::string& block_id, const std::string& node) override;
   absl::StatusOr<std::vector<CorruptBlock>> Load() override;
 
  private:

@@ -127,7 +127,7 @@ void World::MarkOne() {
   const BlockPlace& place = scheduler_.random().Pick(RandomStripe().blocks);
   disks_[place.node].faults[place.block_id] = Disk::Fault::kDamaged;
   CorruptBlock block{.block_id = place.block_id, .node = place.node, .reason = "checksum mismatch"};
-  state_.marks[place.block_id] = {std::move(block), TimePoint{}};
+  state_.marks[{place.block_id, place.node}] = {std::move(block), TimePoint{}};
   scheduler_.Trace("block " + place.block_id + " is marked as corrupt on " + place.node);
 }
 

@@ -30,8 +30,9 @@ absl::Status CorruptBlocks::Restore() {
   ECPIPE_ASSIGN_OR_RETURN(std::vector<CorruptBlock> kept, store_->Load());
   MutexLock lock(&mutex_);
   for (CorruptBlock& block : kept) {
-    Mark& mark = marks_[block.block_id];
-    if (mark.number == 0) order_.push_back(block.block_id);
+    const Copy copy(block.block_id, block.node);
+    Mark& mark = marks_[copy];
+    if (mark.number == 0) order_.push_back(copy);
     mark.number = ++last_number_;
     if (block.suspect) mark.check_at = TimePoint::min();
     mark.block = std::move(block);
@@ -41,61 +42,98 @@ absl::Status CorruptBlocks::Restore() {
 
 bool CorruptBlocks::Add(CorruptBlock block) {
   if (block.reason.size() > kMaxReasonBytes) block.reason.resize(kMaxReasonBytes);
-  std::string dropped;
+  std::optional<Copy> dropped;
+  Added added = Added::kKnown;
   {
     MutexLock write_lock(&write_mutex_);
-    if (!AddToMap(block, &dropped)) return false;
-    if (!dropped.empty()) ForgetKept(dropped);
-    Keep(block);
+    added = AddToMap(block, &dropped);
+    if (dropped) ForgetKept(*dropped);
+    if (added == Added::kNews) Keep(block);
   }
-  if (!dropped.empty()) {
-    Log(LogLevel::kWarning, "mark.dropped", {{"block", dropped}, {"reason", "there are too many"}});
+  const char* const why = "there are too many";
+  if (dropped) {
+    Log(LogLevel::kWarning, "mark.dropped",
+        {{"block", dropped->first}, {"node", dropped->second}, {"reason", why}});
   }
-  return true;
+  if (added == Added::kRefused) {
+    Log(LogLevel::kError, "mark.refused",
+        {{"block", block.block_id}, {"node", block.node}, {"reason", why}});
+  }
+  return added == Added::kNews;
 }
 
-bool CorruptBlocks::AddToMap(const CorruptBlock& block, std::string* dropped) {
+CorruptBlocks::Added CorruptBlocks::AddToMap(const CorruptBlock& block,
+                                             std::optional<Copy>* dropped) {
   MutexLock lock(&mutex_);
-  const auto known = marks_.find(block.block_id);
-  const bool marked = known != marks_.end() && known->second.block.node == block.node;
-  if (marked && (block.suspect || !known->second.block.suspect)) return false;
-  if (!block.suspect) ++found_;
-  if (known == marks_.end()) {
-    if (marks_.size() >= kMost) *dropped = DropOne();
-    order_.push_back(block.block_id);
+  const Copy copy(block.block_id, block.node);
+  const auto known = marks_.find(copy);
+  const bool marked = known != marks_.end();
+  if (marked && (block.suspect || !known->second.block.suspect)) return Added::kKnown;
+  if (!marked) {
+    if (marks_.size() >= kMost) {
+      *dropped = DropOne();
+      if (!*dropped) {
+        ++refused_;
+        return Added::kRefused;
+      }
+    }
+    order_.push_back(copy);
   }
+  if (!block.suspect) ++found_;
   Mark mark{block, ++last_number_, std::nullopt};
   if (block.suspect) mark.check_at = TimePoint::min();
-  marks_.insert_or_assign(block.block_id, std::move(mark));
-  return true;
+  marks_.insert_or_assign(copy, std::move(mark));
+  return Added::kNews;
 }
 
-std::string CorruptBlocks::DropOne() {
-  std::string dropped = order_.front();
-  for (const std::string& id : order_) {
-    if (!marks_.at(id).block.suspect) continue;
-    dropped = id;
-    break;
+std::optional<CorruptBlocks::Copy> CorruptBlocks::DropOne() {
+  for (const Copy& copy : order_) {
+    if (!marks_.at(copy).block.suspect) continue;
+    Copy dropped = copy;
+    Erase(dropped);
+    return dropped;
   }
-  Erase(dropped);
-  return dropped;
+  return std::nullopt;
 }
 
-void CorruptBlocks::Erase(const std::string& block_id) {
-  if (marks_.erase(block_id) > 0) std::erase(order_, block_id);
+std::vector<CorruptBlocks::Copy> CorruptBlocks::CopiesOf(const std::string& block_id) const {
+  std::vector<Copy> copies;
+  for (auto at = marks_.lower_bound({block_id, ""});
+       at != marks_.end() && at->first.first == block_id; ++at) {
+    copies.push_back(at->first);
+  }
+  return copies;
+}
+
+void CorruptBlocks::Erase(const Copy& copy) {
+  if (marks_.erase(copy) > 0) std::erase(order_, copy);
 }
 
 bool CorruptBlocks::Forget(const std::string& block_id) {
+  std::vector<Copy> copies;
   {
     MutexLock lock(&mutex_);
-    if (!marks_.contains(block_id)) return false;
+    copies = CopiesOf(block_id);
   }
+  return ForgetAll(copies);
+}
+
+bool CorruptBlocks::Forget(const std::string& block_id, const std::string& node) {
+  {
+    MutexLock lock(&mutex_);
+    if (!marks_.contains({block_id, node})) return false;
+  }
+  return ForgetAll({{block_id, node}});
+}
+
+bool CorruptBlocks::ForgetAll(const std::vector<Copy>& copies) {
+  if (copies.empty()) return false;
   MutexLock write_lock(&write_mutex_);
   {
     MutexLock lock(&mutex_);
-    Erase(block_id);
+    for (const Copy& copy : copies) Erase(copy);
   }
-  ForgetKept(block_id);
+  for (const Copy& copy : copies) ForgetKept(copy);
   return true;
 }
 
@@ -103,15 +141,15 @@ void CorruptBlocks::Keep(const CorruptBlock& block) {
   if (store_ != nullptr) LogUnkept(block.block_id, store_->Keep(block));
 }
 
-void CorruptBlocks::ForgetKept(const std::string& block_id) {
-  if (store_ != nullptr) LogUnkept(block_id, store_->Forget(block_id));
+void CorruptBlocks::ForgetKept(const Copy& copy) {
+  if (store_ != nullptr) LogUnkept(copy.first, store_->Forget(copy.first, copy.second));
 }
 
 std::optional<CorruptBlock> CorruptBlocks::Find(const std::string& block_id,
                                                 const std::string& node) const {
   MutexLock lock(&mutex_);
-  const auto known = marks_.find(block_id);
-  if (known == marks_.end() || known->second.block.node != node) return std::nullopt;
+  const auto known = marks_.find({block_id, node});
+  if (known == marks_.end()) return std::nullopt;
   return known->second.block;
 }
 
@@ -129,8 +167,9 @@ std::string CorruptBlocks::Suspicion(const std::string& block_id, const std::str
 bool CorruptBlocks::HasAnyOf(const std::vector<std::string>& block_ids) const {
   MutexLock lock(&mutex_);
   for (const std::string& id : block_ids) {
-    const auto known = marks_.find(id);
-    if (known != marks_.end() && !known->second.block.suspect) return true;
+    for (const Copy& copy : CopiesOf(id)) {
+      if (!marks_.at(copy).block.suspect) return true;
+    }
   }
   return false;
 }
@@ -138,7 +177,7 @@ bool CorruptBlocks::HasAnyOf(const std::vector<std::string>& block_ids) const {
 std::vector<CorruptBlock> CorruptBlocks::All() const {
   MutexLock lock(&mutex_);
   std::vector<CorruptBlock> all;
-  for (const std::string& id : order_) all.push_back(marks_.at(id).block);
+  for (const Copy& copy : order_) all.push_back(marks_.at(copy).block);
   return all;
 }
 
@@ -147,20 +186,28 @@ uint64_t CorruptBlocks::found() const {
   return found_;
 }
 
+uint64_t CorruptBlocks::refused() const {
+  MutexLock lock(&mutex_);
+  return refused_;
+}
+
 absl::Status CorruptBlocks::CheckSoon(const std::string& block_id, TimePoint now) {
   MutexLock lock(&mutex_);
-  const auto known = marks_.find(block_id);
-  if (known == marks_.end()) return absl::NotFoundError("block " + block_id + " is not marked");
-  known->second.block.undecided.clear();
-  known->second.check_at = now;
+  const std::vector<Copy> copies = CopiesOf(block_id);
+  if (copies.empty()) return absl::NotFoundError("block " + block_id + " is not marked");
+  for (const Copy& copy : copies) {
+    Mark& mark = marks_.at(copy);
+    mark.block.undecided.clear();
+    mark.check_at = now;
+  }
   return absl::OkStatus();
 }
 
 std::optional<CorruptBlocks::Due> CorruptBlocks::NextCheck(TimePoint now) const {
   MutexLock lock(&mutex_);
   const Mark* next = nullptr;
-  for (const std::string& id : order_) {
-    const Mark& mark = marks_.at(id);
+  for (const Copy& copy : order_) {
+    const Mark& mark = marks_.at(copy);
     if (!mark.check_at || *mark.check_at > now) continue;
     if (next == nullptr || *mark.check_at < *next->check_at) next = &mark;
   }
@@ -170,17 +217,18 @@ std::optional<CorruptBlocks::Due> CorruptBlocks::NextCheck(TimePoint now) const 
 
 bool CorruptBlocks::Decide(const Due& due, Verdict verdict, const std::string& why, TimePoint now) {
   CorruptBlock changed;
+  const Copy copy(due.block.block_id, due.block.node);
   MutexLock write_lock(&write_mutex_);
   {
     MutexLock lock(&mutex_);
-    const auto known = marks_.find(due.block.block_id);
+    const auto known = marks_.find(copy);
     if (known == marks_.end() || known->second.number != due.mark) return false;
     Mark& mark = known->second;
     mark.check_at.reset();
     ++mark.block.checks;
     switch (verdict) {
       case Verdict::kSound:
-        Erase(due.block.block_id);
+        Erase(copy);
         break;
       case Verdict::kCorrupt:
         if (!mark.block.suspect) return false;
@@ -199,7 +247,7 @@ bool CorruptBlocks::Decide(const Due& due, Verdict verdict, const std::string& w
     }
   }
   if (verdict == Verdict::kSound) {
-    ForgetKept(due.block.block_id);
+    ForgetKept(copy);
     return false;
   }
   Keep(changed);

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,9 +34,9 @@ struct CorruptBlock {
 class CorruptBlockStore {
  public:
   virtual ~CorruptBlockStore() = default;
-  // Replaces what was kept of the block.
+  // Replaces what was kept of the node's copy of the block.
   virtual absl::Status Keep(const CorruptBlock& block) = 0;
-  virtual absl::Status Forget(const std::string& block_id) = 0;
+  virtual absl::Status Forget(const std::string& block_id, const std::string& node) = 0;
   // The oldest first.
   virtual absl::StatusOr<std::vector<CorruptBlock>> Load() = 0;
 };
@@ -44,8 +45,8 @@ class CorruptBlockStore {
 class CorruptBlocks {
  public:
   // Bounds the memory that reports can take, at some hundred bytes each. Beyond it the oldest
-  // suspect is dropped, and the oldest block only if there is no suspect: words must not drive out
-  // findings.
+  // suspect is dropped, and what is found corrupt stays. Where all are that, a new mark is refused:
+  // no reader must trust a block again that was proved bad.
   static constexpr size_t kMost = 10'000;
   static constexpr size_t kMaxReasonBytes = 300;
   // A helper that does not answer, or has other checks to make, is asked again after this time.
@@ -56,11 +57,13 @@ class CorruptBlocks {
   // Takes up what an earlier process has kept; call it before all else.
   absl::Status Restore();
 
-  // Returns true if that is news: the block was not marked there, or was only a suspect and is
-  // corrupt now. Otherwise the older report stays as it is.
+  // Returns true if that is news: the node's copy was not marked, or was only a suspect and is
+  // corrupt now. Otherwise the older report stays as it is, or there are too many (refused()).
   bool Add(CorruptBlock block);
-  // The block was stored anew, or is proved sound. Returns whether it was marked.
+  // The block was stored anew, or is proved sound. Returns whether a copy of it was marked.
   bool Forget(const std::string& block_id);
+  // The same of one node's copy.
+  bool Forget(const std::string& block_id, const std::string& node);
 
   // The mark of the node's copy of the block.
   std::optional<CorruptBlock> Find(const std::string& block_id, const std::string& node) const;
@@ -75,8 +78,11 @@ class CorruptBlocks {
   // The number of findings since the start; a block that was found twice counts twice. Suspects do
   // not count.
   uint64_t found() const;
+  // Marks that Add did not take since the start, because there were too many.
+  uint64_t refused() const;
 
-  // Has the block checked soon, also if it was found corrupt. NOT_FOUND: it is not marked.
+  // Has the marked copies of the block checked soon, also if they were found corrupt. NOT_FOUND: it
+  // is not marked.
   absl::Status CheckSoon(const std::string& block_id, TimePoint now);
 
   // What a check decides.
@@ -92,28 +98,37 @@ class CorruptBlocks {
   bool Decide(const Due& due, Verdict verdict, const std::string& why, TimePoint now);
 
  private:
+  // A block's id and the node of the copy: what is said of one copy says nothing of another.
+  using Copy = std::pair<std::string, std::string>;
   struct Mark {
     CorruptBlock block;
     uint64_t number = 0;
     std::optional<TimePoint> check_at;  // none: no check is due
   };
+  using Marks = std::map<Copy, Mark>;
 
-  // False: nothing is new. `dropped` is the block whose mark made room, if one did.
-  bool AddToMap(const CorruptBlock& block, std::string* dropped)
+  enum class Added { kKnown, kNews, kRefused };
+  // `dropped` is the suspect whose mark made room, if one did.
+  Added AddToMap(const CorruptBlock& block, std::optional<Copy>* dropped)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  // Makes room for a mark; returns the block that has none any more.
-  std::string DropOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Erase(const std::string& block_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes room for a mark; returns the suspect that has none any more. Nothing: there is none.
+  std::optional<Copy> DropOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The marked copies of the block.
+  std::vector<Copy> CopiesOf(const std::string& block_id) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ForgetAll(const std::vector<Copy>& copies);
+  void Erase(const Copy& copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Under write_mutex_, so that marks are kept in the order in which they were made.
   void Keep(const CorruptBlock& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  void ForgetKept(const std::string& block_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  void ForgetKept(const Copy& copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   CorruptBlockStore* const store_;
   Mutex write_mutex_;  // held while the store works; taken before mutex_
   mutable Mutex mutex_;
-  std::map<std::string, Mark> marks_ ABSL_GUARDED_BY(mutex_);  // by block id
-  std::deque<std::string> order_ ABSL_GUARDED_BY(mutex_);      // block ids, the oldest first
+  Marks marks_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Copy> order_ ABSL_GUARDED_BY(mutex_);  // the oldest first
   uint64_t found_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

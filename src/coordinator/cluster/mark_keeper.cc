@@ -30,37 +30,40 @@ void MarkKeeper::Start() {
   });
 }
 
-absl::Status MarkKeeper::Keep(const CorruptBlock& block) { return Take(block.block_id, block); }
-
-absl::Status MarkKeeper::Forget(const std::string& block_id) {
-  return Take(block_id, std::nullopt);
+absl::Status MarkKeeper::Keep(const CorruptBlock& block) {
+  return Take({block.block_id, block.node}, block);
 }
 
-absl::Status MarkKeeper::Take(const std::string& block_id, const Change& change) {
+absl::Status MarkKeeper::Forget(const std::string& block_id, const std::string& node) {
+  return Take({block_id, node}, std::nullopt);
+}
+
+absl::Status MarkKeeper::Take(const Copy& copy, const Change& change) {
   {
     MutexLock lock(&mutex_);
     ++callers_;
   }
   MutexLock write_lock(&write_mutex_);
-  const absl::Status status = Write(block_id, change);
+  const absl::Status status = Write(copy, change);
   MutexLock lock(&mutex_);
   --callers_;
   changed_.NotifyAll();
   return status;
 }
 
-absl::Status MarkKeeper::Write(const std::string& block_id, const Change& change) {
-  const absl::Status status = change ? store_->Keep(*change) : store_->Forget(block_id);
+absl::Status MarkKeeper::Write(const Copy& copy, const Change& change) {
+  const absl::Status status =
+      change ? store_->Keep(*change) : store_->Forget(copy.first, copy.second);
   MutexLock lock(&mutex_);
   if (status.ok()) {
-    unkept_.erase(block_id);
+    unkept_.erase(copy);
     pause_ = kFirstPause;
     again_at_ = clock_->Now();  // it may take the others as well
     changed_.NotifyAll();
     return status;
   }
   ++failures_;
-  const auto [unkept, is_new] = unkept_.insert_or_assign(block_id, change);
+  const auto [unkept, is_new] = unkept_.insert_or_assign(copy, change);
   if (is_new) MakeRoom();
   again_at_ = clock_->Now() + pause_;
   changed_.NotifyAll();
@@ -94,14 +97,14 @@ void MarkKeeper::WriteAll(std::optional<TimePoint> deadline) {
   size_t written = 0;
   while (MayWriteNext(deadline)) {
     MutexLock write_lock(&write_mutex_);
-    std::string block_id;
+    Copy copy;
     Change change;
     {
       MutexLock lock(&mutex_);
       if (unkept_.empty()) break;
-      std::tie(block_id, change) = *unkept_.begin();
+      std::tie(copy, change) = *unkept_.begin();
     }
-    if (!Write(block_id, change).ok()) return;
+    if (!Write(copy, change).ok()) return;
     ++written;
   }
   if (written == 0) return;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,7 +40,7 @@ class MarkKeeper : public CorruptBlockStore {
 
   // The store's error says that it is tried again.
   absl::Status Keep(const CorruptBlock& block) override;
-  absl::Status Forget(const std::string& block_id) override;
+  absl::Status Forget(const std::string& block_id, const std::string& node) override;
   absl::StatusOr<std::vector<CorruptBlock>> Load() override { return store_->Load(); }
 
   // Tries what is due.
@@ -52,13 +53,14 @@ class MarkKeeper : public CorruptBlockStore {
   Counts counts() const;
 
  private:
+  using Copy = std::pair<std::string, std::string>;  // a block's id, and the node that has it
   // Nothing: the mark is to be forgotten.
   using Change = std::optional<CorruptBlock>;
 
-  absl::Status Write(const std::string& block_id, const Change& change)
+  absl::Status Write(const Copy& copy, const Change& change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Take(const std::string& block_id, const Change& change);
+  absl::Status Take(const Copy& copy, const Change& change);
   // Until the store refuses one, or the deadline; without a deadline, until the end begins. One at
   // a time: a mark that is made meanwhile goes first.
   void WriteAll(std::optional<TimePoint> deadline);
@@ -69,7 +71,7 @@ class MarkKeeper : public CorruptBlockStore {
   Mutex write_mutex_;  // held while the store works, so that the latest change is the last one
   mutable Mutex mutex_;
   CondVar changed_;
-  std::map<std::string, Change> unkept_ ABSL_GUARDED_BY(mutex_);  // by block id
+  std::map<Copy, Change> unkept_ ABSL_GUARDED_BY(mutex_);
   uint64_t failures_ ABSL_GUARDED_BY(mutex_) = 0;
   Duration pause_ ABSL_GUARDED_BY(mutex_) = kFirstPause;
   TimePoint again_at_ ABSL_GUARDED_BY(mutex_){};

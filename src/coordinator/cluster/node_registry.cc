@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/cluster/node_registry.h"
 
+#include <set>
+
 #include "base/process/log.h"
 #include "base/status.h"
 #include "net/tcp_socket.h"
@@ -25,6 +27,17 @@ void NodeRegistry::SetKeptOut(std::map<std::string, KeptOut> kept_out) {
   MutexLock lock(&mutex_);
   kept_out_ = std::move(kept_out);
   Changed();
+}
+
+void NodeRegistry::SetAbsent(std::map<std::string, uint64_t> blocks) {
+  MutexLock lock(&mutex_);
+  absent_ = std::move(blocks);
+}
+
+bool NodeRegistry::Missed(const std::string& node, TimePoint now) {
+  const auto kept_out = kept_out_.find(node);
+  if (kept_out != kept_out_.end() && kept_out->second == KeptOut::kMaintenance) return true;
+  return absent_.contains(node) && now - started_ > dead_after_;
 }
 
 std::string NodeRegistry::RackIn(const RackTable& racks, const NodeRecord& node) {
@@ -135,6 +148,7 @@ absl::Status NodeRegistry::Heartbeat(const std::string& node, uint64_t incarnati
 void NodeRegistry::Forget(const std::string& node) {
   MutexLock lock(&mutex_);
   table_.Forget(node);
+  absent_.erase(node);
   silent_.Forget(node);
   Changed();
 }
@@ -227,15 +241,18 @@ NodeView NodeRegistry::ViewOf(const NodeRecord& record, TimePoint now) {
 std::optional<NodeView> NodeRegistry::Find(const std::string& node) {
   MutexLock lock(&mutex_);
   if (const NodeRecord* record = table_.Find(node)) return ViewOf(*record, clock_->Now());
-  const auto kept_out = kept_out_.find(node);
-  if (kept_out == kept_out_.end() || kept_out->second != KeptOut::kMaintenance) return std::nullopt;
-  return Unheard(node, clock_->Now());
+  const TimePoint now = clock_->Now();
+  if (!Missed(node, now)) return std::nullopt;
+  return Unheard(node, now);
 }
 
 NodeView NodeRegistry::Unheard(const std::string& node, TimePoint now) {
   NodeRecord record;
   record.node_id = node;
   record.last_heartbeat = started_;
+  if (const auto absent = absent_.find(node); absent != absent_.end()) {
+    record.block_count = absent->second;
+  }
   NodeView view = ViewOf(record, now);
   view.heartbeat_unknown = true;
   return view;
@@ -277,8 +294,11 @@ std::vector<NodeView> NodeRegistry::All() {
   const TimePoint now = clock_->Now();
   std::vector<NodeView> views;
   for (const NodeRecord& record : table_.All()) views.push_back(ViewOf(record, now));
-  for (const auto& [node, why] : kept_out_) {
-    if (why != KeptOut::kMaintenance || table_.Find(node) != nullptr) continue;
+  std::set<std::string> others;
+  for (const auto& [node, why] : kept_out_) others.insert(node);
+  for (const auto& [node, blocks] : absent_) others.insert(node);
+  for (const std::string& node : others) {
+    if (table_.Find(node) != nullptr || !Missed(node, now)) continue;
     views.push_back(Unheard(node, now));
   }
   return views;

@@ -60,7 +60,11 @@ class NodeRegistry {
   // one in `racks`, otherwise the one that `script` (empty: none) prints for that host, otherwise
   // the one that the helper registers. `clock` outlives the registry.
   NodeRegistry(const Clock* clock, Duration dead_after, RackTable racks, std::string script)
-      : clock_(clock), started_(clock->Now()), racks_(std::move(racks)), table_(dead_after) {
+      : clock_(clock),
+        started_(clock->Now()),
+        dead_after_(dead_after),
+        racks_(std::move(racks)),
+        table_(dead_after) {
     if (!script.empty()) script_ = std::make_unique<TopologyScript>(std::move(script));
   }
 
@@ -84,8 +88,13 @@ class NodeRegistry {
   // Those of them to ask now whether they answer again.
   std::vector<std::string> SilentToProbe();
 
-  // Find and All also know nodes in maintenance that have not registered since this process began:
-  // they are dead, and of their records only the node id is known.
+  // Nodes that have not registered since this process began, with the number of blocks that should
+  // be on each; replaces those of before. (upkeep/absent_nodes.h)
+  void SetAbsent(std::map<std::string, uint64_t> blocks);
+
+  // Find and All also know nodes in maintenance that have not registered since this process began,
+  // and absent ones once they have had the time to register: they are dead, and of their records
+  // only the node id and that number of blocks is known.
   std::optional<NodeView> Find(const std::string& node);
   // Whether the node has registered since the start of the process.
   bool HasRegistered(const std::string& node);
@@ -115,15 +124,19 @@ class NodeRegistry {
   bool Dead(const std::string& node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NodeView ViewOf(const NodeRecord& record, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a node that is not in the table is known all the same.
+  bool Missed(const std::string& node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NodeView Unheard(const std::string& node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock* const clock_;
   const TimePoint started_;
+  const Duration dead_after_;
   std::unique_ptr<TopologyScript> script_;  // null: none
   Mutex mutex_;
   RackTable racks_ ABSL_GUARDED_BY(mutex_);
   NodeTable table_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, KeptOut> kept_out_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, uint64_t> absent_ ABSL_GUARDED_BY(mutex_);  // see SetAbsent
   SilentNodes silent_ ABSL_GUARDED_BY(mutex_);
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t live_ ABSL_GUARDED_BY(mutex_) = 0;

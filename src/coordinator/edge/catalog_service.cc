@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // CoordinatorService: the catalog, and nodes that are gone for good.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "base/bytes/size_text.h"
 #include "base/bytes/utf8_text.h"
@@ -108,19 +110,39 @@ absl::StatusOr<std::vector<Stripe>> CoordinatorServiceImpl::StripesToPut(
   return stripes;
 }
 
-// Blocks of theirs may have moved since the caller was told where they are.
 absl::Status CoordinatorServiceImpl::CheckMayReplace(const std::vector<Stripe>& stripes) {
+  std::string recovering;
   for (const RecoveryManager::Overview& recovery : recoveries_->Overviews()) {
-    if (Ended(recovery.state)) continue;
-    ECPIPE_ASSIGN_OR_RETURN(const PutCounts counts, catalog_->TryPut(stripes));
-    if (counts.replaced == 0) break;
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%d of the stripes are in the catalog and differ, and the recovery of "
-                        "node %s moves blocks; wait for its end, or end it with `ecpipe recovery "
-                        "cancel`",
-                        counts.replaced, recovery.node));
+    if (!Ended(recovery.state)) recovering = recovery.node;
   }
-  return absl::OkStatus();
+  const std::set<std::string> repairing = repairs_->RunningBlocks();
+  if (recovering.empty() && repairing.empty()) return absl::OkStatus();
+  ECPIPE_ASSIGN_OR_RETURN(const PutCounts counts, catalog_->TryPut(stripes));
+  if (counts.replaced == 0) return absl::OkStatus();
+  ECPIPE_RETURN_IF_ERROR(CheckNotRepaired(counts.were, repairing));
+  if (recovering.empty()) return absl::OkStatus();
+  // Blocks of theirs may have moved since the caller was told where they are.
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%d of the stripes are in the catalog and differ, and the recovery of "
+                      "node %s moves blocks; wait for its end, or end it with `ecpipe recovery "
+                      "cancel`",
+                      counts.replaced, recovering));
+}
+
+// Marks of blocks that are as they were stay: that the catalog is told so once more does not make
+// them sound.
+void CoordinatorServiceImpl::ForgetMarksOfChanged(const std::vector<Stripe>& were,
+                                                  const std::vector<Stripe>& stripes) {
+  std::map<std::string, const Stripe*> by_id;
+  for (const Stripe& stripe : stripes) by_id[stripe.stripe_id] = &stripe;
+  for (const Stripe& was : were) {
+    const Stripe& now = *by_id.at(was.stripe_id);
+    const bool same_code = was.code == now.code && was.block_bytes == now.block_bytes;
+    for (const BlockPlace& place : was.blocks) {
+      const bool stays = same_code && absl::c_linear_search(now.blocks, place);
+      if (!stays) repairs_->corrupt().Forget(place.block_id);
+    }
+  }
 }
 
 grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
@@ -128,14 +150,12 @@ grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
                                                 v1::PutStripesResponse*) {
   const absl::StatusOr<std::vector<Stripe>> stripes = StripesToPut(*request);
   if (!stripes.ok()) return ToGrpc(stripes.status());
-  if (absl::Status may = CheckMayReplace(*stripes); !may.ok()) return ToGrpc(may);
   MutexLock lock(&places_mutex_);
-  const absl::Status stored = catalog_->Put(*stripes);
-  for (const Stripe& stripe : *stripes) {
-    if (!stored.ok()) break;
-    for (const BlockPlace& place : stripe.blocks) repairs_->corrupt().Forget(place.block_id);
-  }
-  return ToGrpc(stored);
+  // What begins between these two finds at its end that the stripe is another (MoveBlock).
+  if (absl::Status may = CheckMayReplace(*stripes); !may.ok()) return ToGrpc(may);
+  const absl::StatusOr<PutCounts> stored = catalog_->Put(*stripes);
+  if (stored.ok()) ForgetMarksOfChanged(stored->were, *stripes);
+  return ToGrpc(stored.status());
 }
 
 grpc::Status CoordinatorServiceImpl::ListStripes(grpc::ServerContext*,
@@ -211,21 +231,29 @@ absl::StatusOr<std::vector<std::string>> CoordinatorServiceImpl::StripesToRemove
   return stripes;
 }
 
+absl::Status CoordinatorServiceImpl::CheckNotRepaired(const std::vector<Stripe>& stripes,
+                                                      const std::set<std::string>& repairing) {
+  for (const Stripe& stripe : stripes) {
+    for (const BlockPlace& place : stripe.blocks) {
+      if (!repairing.contains(place.block_id)) continue;
+      return absl::FailedPreconditionError("block " + place.block_id + " of stripe " +
+                                           stripe.stripe_id +
+                                           " is being repaired; wait for the end of that, which "
+                                           "`ecpipe repairs` shows");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CoordinatorServiceImpl::CheckMayRemove(const std::vector<std::string>& stripes) {
   std::set<std::string> recovering;  // nodes
   for (const RecoveryManager::Overview& recovery : recoveries_->Overviews()) {
     if (!Ended(recovery.state)) recovering.insert(recovery.node);
   }
-  const std::set<std::string> repairing = repairs_->RunningBlocks();
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> would, catalog_->TryRemove(stripes));
+  ECPIPE_RETURN_IF_ERROR(CheckNotRepaired(would, repairs_->RunningBlocks()));
   for (const Stripe& stripe : would) {
     for (const BlockPlace& place : stripe.blocks) {
-      if (repairing.contains(place.block_id)) {
-        return absl::FailedPreconditionError("block " + place.block_id + " of stripe " +
-                                             stripe.stripe_id +
-                                             " is being repaired; wait for the end of that, which "
-                                             "`ecpipe repairs` shows");
-      }
       if (!recovering.contains(place.node)) continue;
       return absl::FailedPreconditionError(
           "block " + place.block_id + " of stripe " + stripe.stripe_id + " is on node " +
@@ -237,18 +265,25 @@ absl::Status CoordinatorServiceImpl::CheckMayRemove(const std::vector<std::strin
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<Stripe>> CoordinatorServiceImpl::Remove(
+    const std::vector<std::string>& stripes) {
+  MutexLock lock(&places_mutex_);
+  // A repair that begins between these two fails when its block is stored, and says why.
+  ECPIPE_RETURN_IF_ERROR(CheckMayRemove(stripes));
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<Stripe> removed, catalog_->Remove(stripes));
+  for (const Stripe& stripe : removed) {
+    for (const BlockPlace& place : stripe.blocks) repairs_->corrupt().Forget(place.block_id);
+  }
+  return removed;
+}
+
 grpc::Status CoordinatorServiceImpl::RemoveStripes(grpc::ServerContext* context,
                                                    const v1::RemoveStripesRequest* request,
                                                    v1::RemoveStripesResponse*) {
   const absl::StatusOr<std::vector<std::string>> stripes = StripesToRemove(*request);
   if (!stripes.ok()) return ToGrpc(stripes.status());
-  // A repair that begins between these two fails when its block is stored, and says why.
-  if (absl::Status may = CheckMayRemove(*stripes); !may.ok()) return ToGrpc(may);
-  const absl::StatusOr<std::vector<Stripe>> removed = catalog_->Remove(*stripes);
+  const absl::StatusOr<std::vector<Stripe>> removed = Remove(*stripes);
   if (!removed.ok()) return ToGrpc(removed.status());
-  for (const Stripe& stripe : *removed) {
-    for (const BlockPlace& place : stripe.blocks) repairs_->corrupt().Forget(place.block_id);
-  }
   Log(LogLevel::kWarning, "catalog.removed",
       {{"caller", CallerText(CallerOf(context))},
        {"stripes", std::to_string(removed->size())},

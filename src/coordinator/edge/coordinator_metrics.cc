@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/edge/coordinator_metrics.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -144,6 +146,30 @@ void AddRepairMetrics(RepairCoordinator* repairs, Metrics* metrics) {
                     [marked] { return marked(false); });
   metrics->AddCounter("ecpipe_corrupt_blocks_found_total", "Blocks that were found corrupt.",
                       [repairs] { return Number(repairs->corrupt().found()); });
+  metrics->AddCounter("ecpipe_marks_refused_total",
+                      "Marks of blocks that were not taken, because there were too many.",
+                      [repairs] { return Number(repairs->corrupt().refused()); });
+}
+
+// The file system that has the state, of whose blocks `count` tells. No sample where it does not.
+using FileSystem = struct statvfs;
+std::vector<Sample> BytesOf(const std::string& directory, fsblkcnt_t FileSystem::* count) {
+  FileSystem system{};
+  if (::statvfs(directory.c_str(), &system) != 0) return {};
+  return {Sample{{}, Number(system.*count) * Number(system.f_frsize)}};
+}
+
+void AddStateMetrics(RepairCoordinator* repairs, const std::string& directory, Metrics* metrics) {
+  metrics->AddGauges("ecpipe_data_directory_free_bytes",
+                     "Room that is left on the disk of [coordinator] data_directory.",
+                     [directory] { return BytesOf(directory, &FileSystem::f_bavail); });
+  metrics->AddGauges("ecpipe_data_directory_bytes",
+                     "Size of the file system of [coordinator] data_directory.",
+                     [directory] { return BytesOf(directory, &FileSystem::f_blocks); });
+  metrics->AddCounter("ecpipe_journal_failures_total",
+                      "Records of repairs that the journal did not take: reads go on, and what "
+                      "stores blocks is refused.",
+                      [repairs] { return Number(repairs->counts().unjournaled); });
 }
 
 void AddMarkMetrics(MarkKeeper* marks, Metrics* metrics) {
@@ -320,6 +346,7 @@ void AddSourceMetrics(const StripeSources& sources, Metrics* metrics) {
 void AddCoordinatorMetrics(const CoordinatorView& view, Metrics* metrics) {
   AddNodeMetrics(view.repairs, metrics);
   AddRepairMetrics(view.repairs, metrics);
+  AddStateMetrics(view.repairs, view.data_directory, metrics);
   AddMarkMetrics(view.marks, metrics);
   AddRecoveryMetrics(view.repairs, view.recoveries, metrics);
   AddSourceMetrics(view.sources, metrics);

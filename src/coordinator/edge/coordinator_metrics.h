@@ -16,6 +16,7 @@ struct CoordinatorView {
   RecoveryManager* recoveries = nullptr;
   LimitBook* limits = nullptr;
   MarkKeeper* marks = nullptr;
+  std::string data_directory;
   double repair_bytes_per_second = 0;  // the configuration's limit; 0: none
   uint32_t max_running = 0;            // the same
   StripeSources sources;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "coordinator/edge/address_rule.h"
 #include "coordinator/recovery/recovery_manager.h"
@@ -159,11 +161,19 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
   // In catalog_service.cc. What a request asks for, checked.
   absl::StatusOr<std::vector<Stripe>> StripesToPut(const v1::PutStripesRequest& request);
+  // FAILED_PRECONDITION: a repair of one of them runs, or a recovery does. Of stripes that are as
+  // the catalog has them nothing is asked.
   absl::Status CheckMayReplace(const std::vector<Stripe>& stripes);
+  // FAILED_PRECONDITION: one of these blocks is of one of the stripes.
+  static absl::Status CheckNotRepaired(const std::vector<Stripe>& stripes,
+                                       const std::set<std::string>& repairing);
+  void ForgetMarksOfChanged(const std::vector<Stripe>& were, const std::vector<Stripe>& stripes);
   static absl::StatusOr<std::vector<std::string>> StripesToRemove(
       const v1::RemoveStripesRequest& request);
   // FAILED_PRECONDITION: a repair or a recovery uses one of them.
   absl::Status CheckMayRemove(const std::vector<std::string>& stripes);
+  // If they may be removed. Returns them as they were.
+  absl::StatusOr<std::vector<Stripe>> Remove(const std::vector<std::string>& stripes);
   // How many blocks the catalog has on a node, in words.
   absl::StatusOr<std::string> BlocksOn(const std::string& node);
   absl::Status CheckMayForget(const v1::ForgetNodeRequest& request);
@@ -208,7 +218,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   AddressRule addresses_ ABSL_GUARDED_BY(addresses_mutex_);
   const std::string data_directory_;
   std::atomic<bool> backing_up_{false};
-  // Held while an operator changes where blocks are, or removes copies by where the others are.
+  // Held while an operator changes where blocks are, with the look whether that may be, or removes
+  // copies by where the others are.
   Mutex places_mutex_;
   CodeCache codes_;
 };

@@ -57,7 +57,8 @@ std::vector<NodeRecord> DeadOnesThatMayAnswer(NodeRegistry* nodes) {
   }
   std::vector<NodeRecord> records;
   for (const NodeView& view : all) {
-    if (view.state != NodeState::kDead || taken.contains(view.record.control_address)) continue;
+    const std::string& address = view.record.control_address;
+    if (view.state != NodeState::kDead || address.empty() || taken.contains(address)) continue;
     records.push_back(view.record);
   }
   return records;

@@ -17,6 +17,7 @@
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_journal.h"
 #include "coordinator/store/state_copy.h"
+#include "coordinator/upkeep/absent_nodes.h"
 #include "net/tcp_socket.h"
 #include "rpc/audit_log.h"
 
@@ -158,6 +159,12 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   if (created && ::chmod(config.data_directory.c_str(), kServiceDirectoryMode) != 0) {
     return ErrnoStatus(errno, "set the mode of " + config.data_directory);
   }
+  // A second coordinator would take this one's running repairs for interrupted, and each would
+  // move blocks without the other.
+  absl::StatusOr<DirectoryLock> lock =
+      DirectoryLock::Take(config.data_directory, "coordinator.lock");
+  if (!lock.ok()) return Annotate(lock.status(), "[coordinator] data_directory");
+  state_lock_.emplace(*std::move(lock));
   ECPIPE_RETURN_IF_ERROR(RemoveLeftCopies(config.data_directory));
   const auto in_directory = [&](const char* name) { return config.data_directory + "/" + name; };
   // A file each: SQLite allows one writer a file, and a repair must not wait for a bulk load.
@@ -214,6 +221,7 @@ absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
                          .recoveries = recoveries_.get(),
                          .limits = limits_.get(),
                          .marks = mark_keeper_.get(),
+                         .data_directory = config.data_directory,
                          .repair_bytes_per_second = config.repair_bytes_per_second,
                          .max_running = config.repairs.max_running,
                          .sources = StripeSources({qfs_.get(), hdfs_.get()})},
@@ -245,8 +253,12 @@ void CoordinatorServer::StartLoops() {
     });
   });
   expiry_ = Thread([this] {
-    DoRegularly([this] {
+    DoRegularly([this, next_look = TimePoint::min()]() mutable {
       repairs_->Expire();
+      if (const TimePoint now = Clock::System().Now(); now >= next_look) {
+        next_look = now + kLookForAbsentNodes;
+        LookForAbsentNodes();
+      }
       loss_keeper_->Look();
       qfs_loss_keeper_->Look();
       // Both loops turn, or the service manager hears nothing.
@@ -255,6 +267,11 @@ void CoordinatorServer::StartLoops() {
       ServiceManager::OfThisProcess().Alive();
     });
   });
+}
+
+void CoordinatorServer::LookForAbsentNodes() {
+  const absl::Status told = TellAbsentNodes(catalog_.get(), &repairs_->nodes());
+  if (!told.ok()) Log(LogLevel::kError, "catalog.failed", {{"status", StatusText(told)}});
 }
 
 void CoordinatorServer::DoRegularly(const std::function<void()>& work) {

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/process/directory_lock.h"
 #include "base/process/running_config.h"
 #include "base/thread.h"
 #include "coordinator/cluster/mark_keeper.h"
@@ -63,11 +65,13 @@ class CoordinatorServer {
   absl::Status TakeUpInterrupted();
   absl::Status ServePages(const CoordinatorConfig& config, std::shared_ptr<TlsContext> tls);
   void StartLoops();
+  void LookForAbsentNodes();
   // Does the work every NodeTable::kTick until the server stops.
   void DoRegularly(const std::function<void()>& work);
 
   RunningConfig running_;
   ConfigService config_service_{&running_};
+  std::optional<DirectoryLock> state_lock_;  // held until nothing uses the state any more
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<SqliteLosses> losses_;

@@ -272,9 +272,10 @@ absl::Status RepairPlanner::AddVerification(const RepairRequest& request, Verifi
   return absl::OkStatus();
 }
 
-std::string RepairPlanner::UnfitHost(const std::string& host, int block_index,
-                                     TransportKind transport, const WantedBlocks& wanted,
-                                     const Refused& refused, const PlanRequest& plan_request) {
+std::string RepairPlanner::UnfitHost(const std::string& host, const std::optional<NodeView>& view,
+                                     int block_index, TransportKind transport,
+                                     const WantedBlocks& wanted, const Refused& refused,
+                                     const PlanRequest& plan_request) {
   if (absl::c_linear_search(plan_request.requestors, host)) {
     return "it takes another block of this repair";
   }
@@ -284,7 +285,6 @@ std::string RepairPlanner::UnfitHost(const std::string& host, int block_index,
       return "it already has a block of the stripe";
     }
   }
-  const std::optional<NodeView> view = nodes_->Find(host);
   if (view && view->kept_out != KeptOut::kNone) {
     return std::string("it is ") + KeptOutName(view->kept_out) +
            ", so it takes no blocks (ecpipe nodes readmit)";
@@ -321,8 +321,10 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const W
   }
   for (size_t i = 0; i < request.hosts.size(); ++i) {
     const std::string& host = request.hosts[i];
+    // Looked up once: an operator may have the node forgotten at any time.
+    const std::optional<NodeView> view = nodes_->Find(host);
     const std::string reason =
-        UnfitHost(host, wanted.indices[i], request.transport, wanted, refused, *plan_request);
+        UnfitHost(host, view, wanted.indices[i], request.transport, wanted, refused, *plan_request);
     if (!reason.empty()) {
       absl::Status unfit = absl::FailedPreconditionError("node " + host + " cannot take block " +
                                                          request.block_ids[i] + ": " + reason);
@@ -330,7 +332,7 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const W
       return unfit;
     }
     plan_request->requestors.push_back(host);
-    plan_request->cluster.nodes.push_back({.node = host, .rack = nodes_->Find(host)->record.rack});
+    plan_request->cluster.nodes.push_back({.node = host, .rack = view->record.rack});
   }
   return absl::OkStatus();
 }

@@ -148,9 +148,9 @@ class RepairPlanner {
   absl::Status FindRequestors(const RepairRequest& request, const WantedBlocks& wanted,
                               const Refused& refused, uint64_t bytes, PlanRequest* plan_request);
   // Why the node may not take the block of this index; empty if it may.
-  std::string UnfitHost(const std::string& host, int block_index, TransportKind transport,
-                        const WantedBlocks& wanted, const Refused& refused,
-                        const PlanRequest& plan_request);
+  static std::string UnfitHost(const std::string& host, const std::optional<NodeView>& view,
+                               int block_index, TransportKind transport, const WantedBlocks& wanted,
+                               const Refused& refused, const PlanRequest& plan_request);
 
   NodeRegistry* const nodes_;
   KnownLinks* const links_;

@@ -55,26 +55,28 @@ absl::StatusOr<bool> RecoveryManager::ListSome(RecoveryId id) {
   std::optional<uint64_t> compared_with;
   {
     MutexLock lock(&mutex_);
-    const Recovery& recovery = *recoveries_.at(id);
-    if (clock_->Now() < recovery.ask_again) return false;
-    after = *recovery.list_after;
-    node = recovery.record.request.node;
-    compared_with = recovery.compared_with;
+    const Recovery* const recovery = Find(id);
+    // It may have ended meanwhile.
+    if (recovery == nullptr || !recovery->list_after) return false;
+    if (clock_->Now() < recovery->ask_again) return false;
+    after = *recovery->list_after;
+    node = recovery->record.request.node;
+    compared_with = recovery->compared_with;
   }
   ECPIPE_ASSIGN_OR_RETURN(LossFinder::Page page, finder_.List(node, after));
   if (compared_with && !Compare(id, node, &page)) return false;
   std::set<std::string> unneeded;
   {
     MutexLock lock(&mutex_);
-    Recovery& recovery = *recoveries_.at(id);
-    if (Ended(recovery.record.state)) return true;
+    Recovery* const recovery = Find(id);
+    if (recovery == nullptr || Ended(recovery->record.state)) return true;
     const std::string next = page.next;
-    Take(&recovery, std::move(page), &unneeded);
-    recovery.list_after = next;
+    Take(recovery, std::move(page), &unneeded);
+    recovery->list_after = next;
     if (next.empty()) {
-      recovery.list_after.reset();
-      StoreIfPossible(recovery.record);
-      EndIfFinished(&recovery);
+      recovery->list_after.reset();
+      StoreIfPossible(recovery->record);
+      EndIfFinished(recovery);
     }
   }
   if (!unneeded.empty()) repairs_->CancelHosted(id, unneeded);
@@ -87,7 +89,9 @@ bool RecoveryManager::Compare(RecoveryId id, const std::string& node, LossFinder
   int failed_questions = 0;
   {
     MutexLock lock(&mutex_);
-    failed_questions = recoveries_.at(id)->failed_questions;
+    const Recovery* const recovery = Find(id);
+    if (recovery == nullptr) return true;  // as ListSome finds
+    failed_questions = recovery->failed_questions;
   }
   const bool last = failed_questions >= kMostQuestions;
   const absl::Status compared = finder_.Compare(
@@ -101,17 +105,18 @@ bool RecoveryManager::Compare(RecoveryId id, const std::string& node, LossFinder
          {"status", StatusText(compared)}});
   }
   MutexLock lock(&mutex_);
-  Recovery& recovery = *recoveries_.at(id);
+  Recovery* const recovery = Find(id);
+  if (recovery == nullptr) return true;
   if (compared.ok()) {
-    if (!last) recovery.failed_questions = 0;
-    recovery.trouble.clear();
+    if (!last) recovery->failed_questions = 0;
+    recovery->trouble.clear();
     return true;
   }
-  recovery.trouble = std::string(compared.message());
+  recovery->trouble = std::string(compared.message());
   if (last || absl::IsUnimplemented(compared)) return true;  // all of it counts as lost
-  recovery.ask_again =
-      clock_->Now() + options_.question_pause * (int64_t{1} << recovery.failed_questions);
-  ++recovery.failed_questions;
+  recovery->ask_again =
+      clock_->Now() + options_.question_pause * (int64_t{1} << recovery->failed_questions);
+  ++recovery->failed_questions;
   return false;
 }
 

@@ -93,6 +93,11 @@ RepairCause RecoveryManager::CauseOfAdopted(const RepairRecord& adopted) {
                                        : CauseOf(recovery->second->record.request.kind);
 }
 
+RecoveryManager::Recovery* RecoveryManager::Find(RecoveryId id) {
+  const auto found = recoveries_.find(id);
+  return found == recoveries_.end() ? nullptr : found->second.get();
+}
+
 RecoveryManager::Recovery& RecoveryManager::Add(const RecoveryRecord& record) {
   auto& recovery = recoveries_[record.recovery_id];
   recovery = std::make_unique<Recovery>(options_.queue);
@@ -116,10 +121,11 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(RecoveryRecord record) {
     Add(record);
     if (request.kind == RecoveryKind::kMove) TakeOverDrains(record.recovery_id, request.node);
     if (record.keeps_out) TellKeptOut();
-    std::erase_if(recoveries_, [&](const auto& kept) {
+    // What the journal has not taken yet is nowhere else.
+    std::erase_if(recoveries_, [&, unstored = unstored_](const auto& kept) {
       const RecoveryRecord& old = kept.second->record;
       return Ended(old.state) && !old.keeps_out && kept.second->in_flight.empty() &&
-             kept.first + kKeptRecoveries <= record.recovery_id;
+             kept.first + kKeptRecoveries <= record.recovery_id && !unstored.contains(kept.first);
     });
   }
   Log(LogLevel::kInfo, "recovery.begin",
@@ -168,7 +174,7 @@ void RecoveryManager::SyncIfNeeded(TimePoint now) {
     MutexLock lock(&mutex_);
     if (now < sync_again_at_ || !std::exchange(unsynced_, false)) return;
     for (const RecoveryId id : std::exchange(unstored_, {})) {
-      StoreIfPossible(recoveries_.at(id)->record);
+      if (const Recovery* const recovery = Find(id)) StoreIfPossible(recovery->record);
     }
     unsynced_ = !unstored_.empty();
     if (unsynced_) sync_again_at_ = clock_->Now() + kSyncAgain;
@@ -200,11 +206,9 @@ absl::Status RecoveryManager::CheckMayChange(const RecoveryRecord& record, Recov
 absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState to) {
   {
     MutexLock lock(&mutex_);
-    const auto found = recoveries_.find(id);
-    if (found == recoveries_.end()) {
-      return absl::NotFoundError("there is no recovery " + IdText(id));
-    }
-    RecoveryRecord& kept = found->second->record;
+    Recovery* const found = Find(id);
+    if (found == nullptr) return absl::NotFoundError("there is no recovery " + IdText(id));
+    RecoveryRecord& kept = found->record;
     ECPIPE_RETURN_IF_ERROR(CheckMayChange(kept, to));
     RecoveryRecord changed = kept;
     changed.state = to;
@@ -213,7 +217,7 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState to) {
     ECPIPE_RETURN_IF_ERROR(Store(
         changed, "recovery " + IdText(id) + " is " + RecoveryStateName(kept.state) + " as before"));
     kept = std::move(changed);
-    if (Ended(to)) ForgetQueue(found->second.get());
+    if (Ended(to)) ForgetQueue(found);
     TellKeptOut();
   }
   Log(LogLevel::kInfo, "recovery.changed",
@@ -280,7 +284,7 @@ bool RecoveryManager::Turn() {
       Log(LogLevel::kError, "recovery.list_failed",
           {{"recovery", IdText(id)}, {"status", StatusText(listed.status())}});
       MutexLock lock(&mutex_);
-      recoveries_.at(id)->ask_again = clock_->Now() + kListAgain;
+      if (Recovery* const recovery = Find(id)) recovery->ask_again = clock_->Now() + kListAgain;
     }
   }
   worked |= StartSome(running);

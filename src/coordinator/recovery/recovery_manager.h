@@ -270,6 +270,9 @@ class RecoveryManager {
   // The same of what StoreIfPossible has stored, or could not store. A disk that hangs holds up the
   // recoveries. After a failure it is done again, but not before `sync_again_at_`.
   void SyncIfNeeded(TimePoint now);
+  // Null: it has ended, and others have taken its place (Begin), which may be whenever the lock is
+  // not held.
+  Recovery* Find(RecoveryId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of a repair that an earlier coordinator began: the journal does not keep it.
   static RepairCause CauseOf(RecoveryKind kind);

@@ -39,8 +39,9 @@ bool RecoveryManager::StartSome(const std::vector<RecoveryId>& running) {
 
 std::optional<RecoveryManager::Choice> RecoveryManager::Choose(RecoveryId id) {
   MutexLock lock(&mutex_);
-  Recovery& recovery = *recoveries_.at(id);
-  if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
+  Recovery* const found = Find(id);
+  if (found == nullptr || Ended(found->record.state) || WhyIdle(*found)) return std::nullopt;
+  Recovery& recovery = *found;
   const TimePoint now = clock_->Now();
   const size_t cleared =
       std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
@@ -72,9 +73,10 @@ std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
   const std::string& block_id = placement.block_id;
   const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(block_id);
   MutexLock lock(&mutex_);
-  Recovery& recovery = *recoveries_.at(id);
+  Recovery* const found = Find(id);
+  if (found == nullptr || Ended(found->record.state) || WhyIdle(*found)) return std::nullopt;
+  Recovery& recovery = *found;
   const RecoveryRequest& request = recovery.record.request;
-  if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
   // Other blocks of the stripe may have been repaired since the listing: their nodes are not what
   // the choice took them for.
   if (location.ok() &&
@@ -130,16 +132,18 @@ void RecoveryManager::BeginRepair(const Start& start) {
   bool unwanted = false;
   {
     MutexLock lock(&mutex_);
-    Recovery& recovery = *recoveries_.at(start.id);
-    if (Recovery::InFlight* const repair = FindStarting(&recovery, start)) {
-      if (!grant.ok()) return RecordEnd(&recovery, block_id, failure, RepairStage::kPlanned);
+    Recovery* const recovery = Find(start.id);
+    Recovery::InFlight* const repair =
+        recovery == nullptr ? nullptr : FindStarting(recovery, start);
+    if (repair != nullptr) {
+      if (!grant.ok()) return RecordEnd(recovery, block_id, failure, RepairStage::kPlanned);
       repair->EndStart(grant->cost.loads, &loads_);
     }
     if (!grant.ok()) return;
     // While this repair was not there yet Cancel() came, or the node has the block again. Or it has
     // ended already: then there is nothing to cancel.
-    cancelled = recovery.record.state == RecoveryState::kCancelled;
-    unwanted = !recovery.in_flight.contains(block_id);
+    cancelled = recovery == nullptr || recovery->record.state == RecoveryState::kCancelled;
+    unwanted = !cancelled && !recovery->in_flight.contains(block_id);
   }
   if (cancelled) return repairs_->CancelHosted(start.id);
   if (unwanted) repairs_->CancelHosted(start.id, {block_id});
@@ -147,15 +151,15 @@ void RecoveryManager::BeginRepair(const Start& start) {
 
 bool RecoveryManager::MayBegin(const Start& start) {
   MutexLock lock(&mutex_);
-  Recovery& recovery = *recoveries_.at(start.id);
-  Recovery::InFlight* const repair = FindStarting(&recovery, start);
+  Recovery* const recovery = Find(start.id);
+  Recovery::InFlight* const repair = recovery == nullptr ? nullptr : FindStarting(recovery, start);
   if (repair == nullptr) return false;
-  if (!stopping_ && !Ended(recovery.record.state) && !WhyIdle(recovery)) return true;
+  if (!stopping_ && !Ended(recovery->record.state) && !WhyIdle(*recovery)) return true;
   const std::string& block_id = start.request.block_ids[0];
   repair->EndLoads(&loads_);
-  recovery.queue.NotBegun(block_id);
-  recovery.in_flight.erase(block_id);
-  ForgetQueue(&recovery);
+  recovery->queue.NotBegun(block_id);
+  recovery->in_flight.erase(block_id);
+  ForgetQueue(recovery);
   return false;
 }
 

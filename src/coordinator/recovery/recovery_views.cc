@@ -150,11 +150,11 @@ std::vector<WaitingBlock> RecoveryManager::Waiting(size_t most) {
 absl::StatusOr<RecoveryView> RecoveryManager::Get(RecoveryId id) {
   const std::vector<NodeView> nodes = repairs_->nodes().All();
   MutexLock lock(&mutex_);
-  const auto found = recoveries_.find(id);
-  if (found == recoveries_.end()) {
+  const Recovery* const found = Find(id);
+  if (found == nullptr) {
     return absl::NotFoundError("there is no recovery " + std::to_string(id));
   }
-  return ViewOf(*found->second, nodes);
+  return ViewOf(*found, nodes);
 }
 
 std::vector<RecoveryView> RecoveryManager::All() {

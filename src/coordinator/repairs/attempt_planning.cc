@@ -10,11 +10,36 @@
 
 namespace ecpipe {
 
+absl::StatusOr<PlannedRepair> RepairCoordinator::Explain(const RepairRequest& request) {
+  ECPIPE_ASSIGN_OR_RETURN(const WantedBlocks wanted, Locate(request));
+  return planner_.Explain(request, wanted);
+}
+
+absl::StatusOr<WantedBlocks> RepairCoordinator::Locate(const RepairRequest& request) {
+  if (request.facts) return FindWanted(*request.facts, request.block_ids, &nodes_);
+  return FindWanted(catalog_, request.block_ids);
+}
+
+absl::Status RepairCoordinator::CheckSameStripe(RepairId repair_id, const Stripe& now) {
+  MutexLock lock(&mutex_);
+  const auto found = repairs_.find(repair_id);
+  if (found == repairs_.end() || SameBytes(found->second.stripe, now)) return absl::OkStatus();
+  return absl::AbortedError("stripe " + now.stripe_id +
+                            " was loaded anew while the repair ran, so that what it has is of "
+                            "other bytes; ask for the block again");
+}
+
 event::Planned RepairCoordinator::PlanAttempt(RepairId repair_id, const action::Plan& plan) {
   event::Planned planned{.plan = absl::UnknownError(""), .left_out = plan.left_out};
   const absl::StatusOr<WantedBlocks> wanted = Locate(plan.request);
   if (!wanted.ok()) {
     planned.plan = wanted.status();
+    return planned;
+  }
+  const absl::Status same =
+      plan.request.facts ? absl::OkStatus() : CheckSameStripe(repair_id, wanted->stripe);
+  if (!same.ok()) {
+    planned.plan = same;
     return planned;
   }
   // Asked before planning: who registers meanwhile is in no plan.

@@ -23,9 +23,7 @@ constexpr Duration kShortestHandout = std::chrono::milliseconds(200);
 // They wait nearly all of their time.
 constexpr size_t kRepairsAtOnce = 8;
 
-void LogJournalFailure(const absl::Status& status) {
-  Log(LogLevel::kError, "journal.failed", {{"status", StatusText(status)}});
-}
+constexpr Duration kSayAgain = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -97,7 +95,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Plan
 }
 
 std::optional<Event> RepairCoordinator::Perform(RepairId, action::Journal& journal, Reply*) {
-  return event::Journaled{journal_->Record(journal.record)};
+  return event::Journaled{Record(journal.record)};
 }
 
 std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::StartParts& start,
@@ -301,8 +299,15 @@ void RepairCoordinator::ProbeSilent() {
   }
 }
 
-std::optional<Event> RepairCoordinator::Perform(RepairId, action::MoveBlock& move, Reply*) {
-  absl::Status status = catalog_->MoveBlock(move.block_id, move.host);
+std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::MoveBlock& move,
+                                                Reply*) {
+  Stripe was;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = repairs_.find(repair_id);
+    if (found != repairs_.end()) was = found->second.stripe;
+  }
+  absl::Status status = catalog_->MoveBlock(move.block_id, move.host, was);
   if (status.ok()) corrupt_.Forget(move.block_id);
   return event::Moved{move.row, std::move(status)};
 }
@@ -388,10 +393,25 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::TellPartEnd& t
   return std::nullopt;
 }
 
+absl::Status RepairCoordinator::Record(const RepairRecord& record) {
+  absl::Status written = journal_->Record(record);
+  if (written.ok()) return written;
+  {
+    MutexLock lock(&mutex_);
+    ++counts_.unjournaled;
+    const TimePoint now = clock_->Now();
+    // Each read would say it.
+    if (journal_failed_ && now - *journal_failed_ < kSayAgain) return written;
+    journal_failed_ = now;
+  }
+  Log(LogLevel::kError, "journal.failed",
+      {{"status", StatusText(written)},
+       {"hint", "reads go on without a record; what stores blocks is refused"}});
+  return written;
+}
+
 void RepairCoordinator::StoreEnd(const RepairRecord& record) {
-  const absl::Status written = journal_->Record(record);
-  if (written.ok()) return;
-  LogJournalFailure(written);
+  if (Record(record).ok()) return;
   MutexLock lock(&mutex_);
   if (unwritten_.size() < options_.max_running) unwritten_[record.repair_id] = record;
 }
@@ -404,7 +424,7 @@ void RepairCoordinator::StoreUnwritten() {
   }
   for (const auto& [repair_id, record] : unwritten) {
     // The next ones would fail as well.
-    if (!journal_->Record(record).ok()) return;
+    if (!Record(record).ok()) return;
     MutexLock lock(&mutex_);
     unwritten_.erase(repair_id);
   }

@@ -18,6 +18,14 @@ namespace {
 constexpr Duration kDistrust = std::chrono::minutes(1);
 constexpr Duration kLateReports = std::chrono::seconds(10);
 
+// See Tracked.
+Stripe ToKeep(const RepairRequest& request, const Stripe& stripe) {
+  if (!request.facts) return stripe;
+  Stripe id_only;
+  id_only.stripe_id = stripe.stripe_id;
+  return id_only;
+}
+
 }  // namespace
 
 RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperGateway* helpers,
@@ -36,16 +44,6 @@ RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperG
       corrupt_(options.marks),
       planner_(&nodes_, &links_, &corrupt_, options.planner),
       max_running_(options.max_running) {}
-
-absl::StatusOr<PlannedRepair> RepairCoordinator::Explain(const RepairRequest& request) {
-  ECPIPE_ASSIGN_OR_RETURN(const WantedBlocks wanted, Locate(request));
-  return planner_.Explain(request, wanted);
-}
-
-absl::StatusOr<WantedBlocks> RepairCoordinator::Locate(const RepairRequest& request) {
-  if (request.facts) return FindWanted(*request.facts, request.block_ids, &nodes_);
-  return FindWanted(catalog_, request.block_ids);
-}
 
 bool RepairCoordinator::Gathered(const WantedBlocks& wanted) {
   if (clock_->Now() - started_ >= options_.dead_after) return true;
@@ -84,7 +82,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
   // A repair without a plan takes no room in the table.
   absl::StatusOr<RepairGrant> grant =
       planned.plan.ok()
-          ? Admit(std::move(repair), planned.plan->planned.stripe.stripe_id, planned, caller)
+          ? Admit(std::move(repair), ToKeep(request, planned.plan->planned.stripe), planned, caller)
           : planned.plan.status();
   // There were enough, or would be, and then one of them would not do.
   if (absl::IsFailedPrecondition(grant.status()) && !gathered) {
@@ -117,7 +115,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
   event::Resume resume{std::move(again), from};
   absl::StatusOr<RepairGrant> grant =
       Runs(from.repair_id) ? Dispatch(from.repair_id, std::move(resume), caller).grant
-                           : TakeUp(std::move(resume), wanted.stripe.stripe_id, caller);
+                           : TakeUp(std::move(resume), ToKeep(request, wanted.stripe), caller);
   // Helpers that cannot be reached are not the coordinator that cannot be reached.
   const bool unreachable =
       absl::IsUnavailable(grant.status()) || absl::IsDeadlineExceeded(grant.status());
@@ -125,8 +123,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
   return grant;
 }
 
-absl::StatusOr<RepairGrant> RepairCoordinator::TakeUp(event::Resume resume,
-                                                      const std::string& stripe_id,
+absl::StatusOr<RepairGrant> RepairCoordinator::TakeUp(event::Resume resume, Stripe stripe,
                                                       const RepairCaller& caller) {
   const RepairRequest& request = resume.request;
   const ResumePoint& from = resume.from;
@@ -156,7 +153,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::TakeUp(event::Resume resume,
   }
   RepairTracker repair = RepairTracker::TakeUp(std::move(record), request, std::move(left_out),
                                                clock_->Now(), options_.abandon_after);
-  return Admit(std::move(repair), stripe_id, std::move(resume), caller);
+  return Admit(std::move(repair), std::move(stripe), std::move(resume), caller);
 }
 
 absl::StatusOr<ProgressAdvice> RepairCoordinator::CheckProgress(RepairId repair_id,
@@ -201,22 +198,21 @@ void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
     }
     record.state = RepairState::kRunning;
     record.ended_unix_ms = 0;
-    std::string stripe_id;
+    // Nobody has changed the catalog while no coordinator ran.
+    Stripe stripe;
     for (const std::string& block_id : record.block_ids) {
-      const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
-      if (place.ok()) stripe_id = place->stripe.stripe_id;
+      absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
+      if (place.ok()) stripe = std::move(place->stripe);
     }
     // The next coordinator takes it up as well.
-    if (absl::Status stored = journal_->Record(record); !stored.ok()) {
-      Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
-    }
+    Record(record).IgnoreError();
     const RepairId repair_id = record.repair_id;
     {
       MutexLock lock(&mutex_);
       repairs_.insert_or_assign(
           repair_id,
           Tracked{RepairTracker::Adopt(std::move(record), clock_->Now(), options_.abandon_after),
-                  std::move(stripe_id)});
+                  std::move(stripe)});
     }
     Dispatch(repair_id, event::Adopted{});
   }
@@ -344,7 +340,9 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
   if (!heard) {
     MutexLock lock(&mutex_);
     RepairTracker* const repair = FindRunning(repair_id);
-    if (repair == nullptr || repairs_.at(repair_id).stripe_id != place->stripe.stripe_id) return;
+    if (repair == nullptr || repairs_.at(repair_id).stripe.stripe_id != place->stripe.stripe_id) {
+      return;
+    }
     // A requestor has no node, and hosts are the requestors where there are some.
     heard = repair->hosted() ? absl::c_linear_search(repair->record().hosts, node) : node.empty();
     if (heard) repair->LeaveOut(holder, "it is corrupt: " + reason);
@@ -391,9 +389,8 @@ bool RepairCoordinator::Runs(RepairId repair_id) {
   return FindRunning(repair_id) != nullptr;
 }
 
-absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair,
-                                                     const std::string& stripe_id, Event event,
-                                                     const RepairCaller& caller) {
+absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair, Stripe stripe,
+                                                     Event event, const RepairCaller& caller) {
   const RepairId repair_id = repair.record().repair_id;
   Actions actions;
   {
@@ -401,13 +398,13 @@ absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair,
     if (repairs_.contains(repair_id)) {
       return absl::AbortedError("another call has just taken the repair up, or ended it");
     }
-    if (repair.hosted()) ECPIPE_RETURN_IF_ERROR(CheckHosts(repair.record(), stripe_id));
+    if (repair.hosted()) ECPIPE_RETURN_IF_ERROR(CheckHosts(repair.record(), stripe.stripe_id));
     if (repairs_.size() >= max_running_) {
       return absl::ResourceExhaustedError("the coordinator is at its limit of " +
                                           std::to_string(max_running_) + " repairs");
     }
     if (repair.background()) ECPIPE_RETURN_IF_ERROR(CheckRoomForBackground());
-    repairs_.emplace(repair_id, Tracked{std::move(repair), stripe_id});
+    repairs_.emplace(repair_id, Tracked{std::move(repair), std::move(stripe)});
     ++counts_.started;
     actions = HearLocked(repair_id, std::move(event));
   }
@@ -419,7 +416,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair,
 absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
                                            const std::string& stripe_id) {
   for (const auto& [repair_id, tracked] : repairs_) {
-    if (tracked.repair.ended() || tracked.stripe_id != stripe_id) continue;
+    if (tracked.repair.ended() || tracked.stripe.stripe_id != stripe_id) continue;
     const RepairRecord& other = tracked.repair.record();
     for (size_t i = 0; i < other.hosts.size(); ++i) {
       if (!absl::c_linear_search(record.block_ids, other.block_ids[i]) &&

@@ -191,7 +191,9 @@ class RepairCoordinator {
  private:
   struct Tracked {
     RepairTracker repair;
-    std::string stripe_id;
+    // Of the catalog, as it was when the repair began, or was taken up: all attempts are for it.
+    // Of facts only the id.
+    Stripe stripe;
     std::shared_ptr<BusyNodes::Hold> busy = nullptr;
     std::map<std::string, uint64_t> streams = {};  // as streams_ counts them
   };
@@ -230,15 +232,17 @@ class RepairCoordinator {
   RepairTracker* FindRunning(RepairId repair_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Runs(RepairId repair_id);
   // Adds a repair if there is room for it, and dispatches its event.
-  absl::StatusOr<RepairGrant> Admit(RepairTracker repair, const std::string& stripe_id, Event event,
+  absl::StatusOr<RepairGrant> Admit(RepairTracker repair, Stripe stripe, Event event,
                                     const RepairCaller& caller);
   absl::Status CheckRoomForBackground() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ABORTED if a running repair keeps this hosted repair from beginning.
   absl::Status CheckHosts(const RepairRecord& record, const std::string& stripe_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes up a requestor's repair that this coordinator does not know.
-  absl::StatusOr<RepairGrant> TakeUp(event::Resume resume, const std::string& stripe_id,
+  absl::StatusOr<RepairGrant> TakeUp(event::Resume resume, Stripe stripe,
                                      const RepairCaller& caller);
+  // ABORTED: it has been loaded anew since the repair began, and slices of both must not be mixed.
+  absl::Status CheckSameStripe(RepairId repair_id, const Stripe& now);
   void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
 
   // dispatcher.cc. Tells the repair of the event, does what follows, and tells it what came of
@@ -302,6 +306,8 @@ class RepairCoordinator {
   void ProbeSilent();
   // Records that a helper found its block corrupt when it opened it.
   void ReportOpened(const HelperGateway::Handout& handout, const absl::Status& status);
+  // Journal::Record. Counts what that does not take, and says so now and then.
+  absl::Status Record(const RepairRecord& record);
   void StoreEnd(const RepairRecord& record);
   void StoreUnwritten();
 
@@ -331,6 +337,7 @@ class RepairCoordinator {
   // Ended repairs that the journal could not record yet, and therefore still has as running. They
   // are kept here until it can, so that questions about them are answered. At most max_running.
   std::map<RepairId, RepairRecord> unwritten_ ABSL_GUARDED_BY(mutex_);
+  std::optional<TimePoint> journal_failed_ ABSL_GUARDED_BY(mutex_);  // when that was said last
   RepairCounts counts_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -98,7 +98,15 @@ void RepairTracker::Hear(event::Journaled& journaled) {
   if (hosts() != nullptr && hosts()->moving) return AdvanceAfter(journaled.status);
   awaiting_ = false;
   HandingOut& handing_out = PhaseAs<HandingOut>();
-  if (!journaled.status.ok()) return EndFailed(Annotate(journaled.status, "journal"));
+  // Of a requestor's repair it is history: a coordinator that does not find it after a restart
+  // takes the repair up all the same, by what the requestor says.
+  if (!journaled.status.ok() && hosted()) {
+    return EndFailed(absl::Status(
+        journaled.status.code(),
+        "no block is stored, for the journal did not take the repair: " +
+            std::string(journaled.status.message()) +
+            "; see to the disk of [coordinator] data_directory, then ask again"));
+  }
   const auto patience = PatienceWithOne(handing_out);
   Await(action::StartParts{std::exchange(handing_out.plan.handouts, {}), patience});
 }

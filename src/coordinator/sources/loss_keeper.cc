@@ -57,9 +57,20 @@ void LossKeeper::Restore() {
 
 absl::Status LossKeeper::LookAt(const std::string& name) {
   const std::shared_ptr<const NodeBlocks> blocks = reported_->Of(name);
+  if (blocks == nullptr) return absl::OkStatus();
   const std::optional<NodeView> node = nodes_->Find(name);
-  if (!node || blocks == nullptr) return absl::OkStatus();
   const auto kept = kept_.find(name);
+  const bool forgotten = !node || node->heartbeat_unknown;  // by an operator, or for want of room
+  const bool too_old =
+      !forgotten && node->state == NodeState::kDead &&
+      FromSeconds(node->seconds_since_heartbeat) > kKeptFor;
+  if (forgotten || too_old) {
+    // First in the store: a coordinator that starts again must not know it.
+    ECPIPE_RETURN_IF_ERROR(store_->Forget(name));
+    kept_.erase(name);
+    reported_->Forget(name, blocks);
+    return absl::OkStatus();
+  }
   if (node->state == NodeState::kDead) {
     if (kept != kept_.end() && kept->second == blocks) return absl::OkStatus();
     const int64_t silent = Millis(FromSeconds(node->seconds_since_heartbeat));

@@ -29,8 +29,10 @@ class LossKeeper {
   // Restores the nodes that were dead when the coordinator ended, with their blocks. Call it before
   // helpers can register.
   void Restore();
-  // Stores the blocks of nodes that have died since, and forgets nodes that report again. Call it
-  // every second: the next coordinator does not know nodes that died after the last call.
+  // Stores the blocks of nodes that have died since, and forgets nodes that report again. Of nodes
+  // that the registry has forgotten, or that have been dead for kKeptFor, it forgets what they
+  // reported, here and in the store. Call it every second: the next coordinator does not know what
+  // came after the last call.
   void Look();
 
  private:

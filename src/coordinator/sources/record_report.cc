@@ -54,14 +54,14 @@ absl::StatusOr<ReportedBlocks::Outcome> RecordReport(BlockReport report,
   ECPIPE_ASSIGN_OR_RETURN(const ReportedBlocks::Outcome outcome,
                           keepers.reported->Record(std::move(report), clock.Now()));
   if (outcome != ReportedBlocks::Outcome::kTaken) return outcome;
-  for (const std::string& block_id : renewed) keepers.corrupt->Forget(block_id);
+  for (const std::string& block_id : renewed) keepers.corrupt->Forget(block_id, name);
   const std::shared_ptr<const NodeBlocks> has = keepers.reported->Of(name);
   for (const CorruptBlock& corrupt : keepers.corrupt->All()) {
     const std::optional<ReportedName> block = name_of(corrupt.block_id);
     if (corrupt.node != name || !block) continue;
     const InternalBlock* const found = FindBlockIn(*has, block->pool, block->id);
     if (found == nullptr || found->stamp != block->stamp) {
-      keepers.corrupt->Forget(corrupt.block_id);
+      keepers.corrupt->Forget(corrupt.block_id, name);
     }
   }
   return outcome;

@@ -84,6 +84,15 @@ absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Record(BlockReport repor
   return Outcome::kTaken;
 }
 
+void ReportedBlocks::Forget(const std::string& node,
+                            const std::shared_ptr<const NodeBlocks>& blocks) {
+  MutexLock lock(&mutex_);
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || found->second != blocks) return;
+  block_count_ -= blocks->block_count;
+  nodes_.erase(found);
+}
+
 std::shared_ptr<const NodeBlocks> ReportedBlocks::Of(const std::string& node) const {
   MutexLock lock(&mutex_);
   const auto found = nodes_.find(node);

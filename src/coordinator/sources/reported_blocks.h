@@ -46,6 +46,10 @@ class ReportedBlocks {
   // would be over a limit.
   absl::StatusOr<Outcome> Record(BlockReport report, TimePoint now);
 
+  // Forgets the node, unless it has reported since `blocks`: what it reports next continues
+  // nothing, so that it is asked for all.
+  void Forget(const std::string& node, const std::shared_ptr<const NodeBlocks>& blocks);
+
   // The blocks that a node has reported last, also if it is dead: these are then its lost blocks.
   // Null: no report is known, neither to this process nor, for a dead node, from the process
   // before.

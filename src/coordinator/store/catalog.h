@@ -5,7 +5,10 @@
 // (model/stripe_facts.h), or a StripeSource tells them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,7 +50,23 @@ struct PutCounts {
   uint64_t added = 0;
   uint64_t replaced = 0;  // one of that id was there, and was another, or damaged
   uint64_t unchanged = 0;
+  std::vector<Stripe> were;  // those that are replaced, as they were; of damaged ones what is left
 };
+
+// Whether the two say the same of a stripe's bytes: all but where its blocks are, which change
+// while the bytes stay.
+inline bool SameBytes(const Stripe& a, const Stripe& b) {
+  const auto same_block = [](const BlockPlace& one, const BlockPlace& other) {
+    return one.block_id == other.block_id && one.sha256 == other.sha256;
+  };
+  return a.stripe_id == b.stripe_id && a.code == b.code && a.block_bytes == b.block_bytes &&
+         std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(), b.blocks.end(), same_block);
+}
+
+// The error of MoveBlock and its like. `was`: the stripe as the repair began; `now`: as it is.
+// OK: the block may get its new place.
+absl::Status CheckMayMove(const std::string& block_id, const std::string& node, const Stripe& was,
+                          const Stripe& now);
 
 // Thread-safe. Every call may block on a disk or a network.
 class Catalog {
@@ -58,7 +77,7 @@ class Catalog {
   // none is stored. INVALID_ARGUMENT: no blocks; an empty, over-long or repeated block id; a length
   // of 0; block_lengths, which only stripes of facts have. ALREADY_EXISTS: another stripe holds one
   // of the blocks. It does not look at `code`: the caller has checked it.
-  virtual absl::Status Put(const std::vector<Stripe>& stripes) = 0;
+  virtual absl::StatusOr<PutCounts> Put(const std::vector<Stripe>& stripes) = 0;
 
   // What Put would do, or its error; changes nothing.
   virtual absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>& stripes) = 0;
@@ -88,8 +107,17 @@ class Catalog {
 
   virtual absl::StatusOr<uint64_t> CountStripes() = 0;
 
-  // Records that a block now lives on another node. NOT_FOUND when the block is unknown.
-  virtual absl::Status MoveBlock(const std::string& block_id, const std::string& node) = 0;
+  // How many blocks are on each node that has some, without the nodes in `but`: it takes time in
+  // proportion to the blocks that are counted.
+  virtual absl::StatusOr<std::map<std::string, uint64_t>> CountBlocksBut(
+      const std::set<std::string>& but) = 0;
+
+  // Records that a block now lives on another node, which has stored what was rebuilt of the stripe
+  // as it `was`. ABORTED, with nothing changed: the stripe has been loaded anew since, and is to
+  // have other bytes, or the block is elsewhere now; what the node has may be old. NOT_FOUND when
+  // the block is unknown.
+  virtual absl::Status MoveBlock(const std::string& block_id, const std::string& node,
+                                 const Stripe& was) = 0;
 };
 
 }  // namespace ecpipe

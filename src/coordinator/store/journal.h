@@ -43,7 +43,8 @@ class Journal {
   // What was recorded before survives a power cut when this returns OK. It waits for the disk, and
   // holds up no other call meanwhile. UNKNOWN: a power cut may take it.
   virtual absl::Status Sync() = 0;
-  // The newest first; beyond the newest `limit` those that keep a node out.
+  // The newest first: the newest `limit`, and beyond them those that have not ended or that keep a
+  // node out, however old they are.
   virtual absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) = 0;
 
   // Removes all but the newest `keep` repairs that have ended. Running repairs and recoveries stay.

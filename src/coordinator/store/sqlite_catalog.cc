@@ -127,8 +127,9 @@ absl::StatusOr<std::vector<NewBlock>> PutRows(SqliteDb* db, StripeWriter* writer
       ++counts->unchanged;
       continue;
     }
-    ++(old ? counts->replaced : counts->added);
     const int64_t number = old ? old->number : next_number++;
+    ++(old ? counts->replaced : counts->added);
+    if (old) counts->were.push_back(old->stripe);
     ECPIPE_RETURN_IF_ERROR(writer->Replace(number, *stripe));
     for (size_t i = 0; i < stripe->blocks.size(); ++i) blocks.push_back({number, i, stripe});
   }
@@ -234,15 +235,34 @@ absl::StatusOr<std::unique_ptr<SqliteCatalog>> SqliteCatalog::Open(const std::st
   return catalog;
 }
 
+absl::Status CheckMayMove(const std::string& block_id, const std::string& node, const Stripe& was,
+                          const Stripe& now) {
+  const auto gone = [&](const std::string& why) {
+    return absl::AbortedError(
+        "block " + block_id + " was rebuilt on node " + node + ", but " + why +
+        " meanwhile, so what the node has stored may be old and is not used (`ecpipe nodes clean` "
+        "removes it); repair the block again");
+  };
+  if (!SameBytes(was, now)) return gone("stripe " + was.stripe_id + " was loaded anew");
+  const int index = IndexOfBlock(now, block_id);
+  if (index < 0) return gone("stripe " + was.stripe_id + " was loaded anew");
+  const auto at = static_cast<size_t>(index);
+  const std::string& there = now.blocks[at].node;
+  // On `node`: the same move, once more.
+  if (there == was.blocks[at].node || there == node) return absl::OkStatus();
+  return gone("the catalog was told that it is on node " + there);
+}
+
 // ---- Writing --------------------------------------------------------------------------------
 
-absl::Status SqliteCatalog::Put(const std::vector<Stripe>& stripes) {
+absl::StatusOr<PutCounts> SqliteCatalog::Put(const std::vector<Stripe>& stripes) {
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<const Stripe*> sorted, CheckBatch(stripes));
-  if (sorted.empty()) return absl::OkStatus();
+  if (sorted.empty()) return PutCounts{};
   const SqlitePool::Lease db = writer_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
-  ECPIPE_ASSIGN_OR_RETURN(const PutCounts counts, PutIn(db.get(), sorted));
-  return Commit(&transaction, static_cast<int64_t>(counts.added));
+  ECPIPE_ASSIGN_OR_RETURN(PutCounts counts, PutIn(db.get(), sorted));
+  ECPIPE_RETURN_IF_ERROR(Commit(&transaction, static_cast<int64_t>(counts.added)));
+  return counts;
 }
 
 absl::StatusOr<PutCounts> SqliteCatalog::TryPut(const std::vector<Stripe>& stripes) {
@@ -270,11 +290,13 @@ absl::StatusOr<std::vector<Stripe>> SqliteCatalog::TryRemove(
   return RemoveIn(db.get(), stripe_ids);
 }
 
-absl::Status SqliteCatalog::MoveBlock(const std::string& block_id, const std::string& node) {
+absl::Status SqliteCatalog::MoveBlock(const std::string& block_id, const std::string& node,
+                                      const Stripe& was) {
   ECPIPE_RETURN_IF_ERROR(CheckName(node, "a node id"));
   const SqlitePool::Lease db = writer_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
   ECPIPE_ASSIGN_OR_RETURN(StoredStripe stored, FindByBlock(db.get(), block_id));
+  ECPIPE_RETURN_IF_ERROR(CheckMayMove(block_id, node, was, stored.stripe));
   const auto position = static_cast<size_t>(IndexOfBlock(stored.stripe, block_id));
   stored.stripe.blocks[position].node = node;
   ECPIPE_RETURN_IF_ERROR(StripeWriter(db.get()).Move(stored.number, position, stored.stripe));
@@ -374,6 +396,26 @@ absl::StatusOr<uint64_t> SqliteCatalog::CountStripes() {
   MutexLock lock(&mutex_);
   at_start_ = *count - added;
   return static_cast<uint64_t>(*at_start_ + added_);
+}
+
+absl::StatusOr<std::map<std::string, uint64_t>> SqliteCatalog::CountBlocksBut(
+    const std::set<std::string>& but) {
+  const SqlitePool::Lease db = readers_->Take();
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement nodes, db->Prepare("SELECT node, name FROM nodes"));
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement count,
+                          db->Prepare("SELECT count(*) FROM blocks WHERE node = ?1"));
+  std::map<std::string, uint64_t> counts;
+  while (true) {
+    ECPIPE_ASSIGN_OR_RETURN(const bool more, nodes.Step());
+    if (!more) return counts;
+    std::string name(nodes.Bytes(1));
+    if (but.contains(name)) continue;
+    count.Bind(1, nodes.Int(0));
+    ECPIPE_RETURN_IF_ERROR(count.Step().status());
+    const auto blocks = static_cast<uint64_t>(count.Int(0));
+    if (blocks > 0) counts[std::move(name)] = blocks;
+    count.Reset();
+  }
 }
 
 }  // namespace ecpipe

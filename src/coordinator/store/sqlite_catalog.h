@@ -37,7 +37,7 @@ class SqliteCatalog : public Catalog {
   // kMaxStripeBlocks blocks, or a name is empty or over kMaxCatalogIdBytes; UNKNOWN when the disk
   // failed in the commit: put the same stripes again, it does no harm. A block may move from
   // one stripe to another within one batch.
-  absl::Status Put(const std::vector<Stripe>& stripes) override;
+  absl::StatusOr<PutCounts> Put(const std::vector<Stripe>& stripes) override;
   absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>& stripes) override;
   absl::StatusOr<std::vector<Stripe>> Remove(const std::vector<std::string>& stripe_ids) override;
   absl::StatusOr<std::vector<Stripe>> TryRemove(
@@ -48,7 +48,10 @@ class SqliteCatalog : public Catalog {
   absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& page,
                                          int limit) override;
   absl::StatusOr<uint64_t> CountStripes() override;
-  absl::Status MoveBlock(const std::string& block_id, const std::string& node) override;
+  absl::StatusOr<std::map<std::string, uint64_t>> CountBlocksBut(
+      const std::set<std::string>& but) override;
+  absl::Status MoveBlock(const std::string& block_id, const std::string& node,
+                         const Stripe& was) override;
 
  private:
   SqliteCatalog() = default;

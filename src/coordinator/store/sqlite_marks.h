@@ -21,7 +21,7 @@ class SqliteMarks : public CorruptBlockStore {
   // As the interface says, with the errors of SqliteDb. A suspect's `undecided` is not kept: it is
   // checked again after a restart.
   absl::Status Keep(const CorruptBlock& block) override;
-  absl::Status Forget(const std::string& block_id) override;
+  absl::Status Forget(const std::string& block_id, const std::string& node) override;
   absl::StatusOr<std::vector<CorruptBlock>> Load() override;
 
  private:

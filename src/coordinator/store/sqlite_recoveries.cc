@@ -18,7 +18,7 @@ constexpr char kStoreRecovery[] =
     ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
 constexpr char kSelectRecoveries[] =
     "SELECT " ECPIPE_RECOVERY_COLUMNS
-    " FROM recoveries WHERE keeps_out <> 0 OR recovery_id IN"
+    " FROM recoveries WHERE keeps_out <> 0 OR state IN ('running', 'paused') OR recovery_id IN"
     " (SELECT recovery_id FROM recoveries ORDER BY recovery_id DESC LIMIT ?1)"
     " ORDER BY recovery_id DESC";
 

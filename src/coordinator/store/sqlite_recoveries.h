@@ -20,7 +20,8 @@ absl::Status CheckRecovery(const RecoveryRecord& record);
 absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record);
 // Only its targets.
 absl::Status StoreTargets(SqliteDb* db, RecoveryId id, const std::vector<std::string>& targets);
-// The newest first. Rows that make no sense, or that CheckRecovery refuses, are logged and left
+// The newest first: the newest `limit`, and beyond them those that have not ended or keep a node
+// out. Rows that make no sense, or that CheckRecovery refuses, are logged and left
 // out.
 absl::StatusOr<std::vector<RecoveryRecord>> LoadRecoveries(SqliteDb* db, int limit);
 

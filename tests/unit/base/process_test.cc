@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "base/process/daemon.h"
+#include "base/process/directory_lock.h"
 #include "base/process/log.h"
 #include "base/process/log_line.h"
 #include "nlohmann/json.hpp"
@@ -24,6 +26,24 @@ std::string Logged(const std::string& value) {
   testing::internal::CaptureStderr();
   Log(LogLevel::kError, "test.event", {{"value", value}});
   return testing::internal::GetCapturedStderr();
+}
+
+TEST(DirectoryLock, OneAtATimeAndTheErrorNamesTheDirectoryAndTheProcess) {
+  const ScratchDirectory directory;
+  const std::string path = directory.File("state");
+  std::filesystem::create_directory(path);
+  {
+    const auto held = DirectoryLock::Take(path, "lock");
+    ASSERT_TRUE(held.ok()) << held.status();
+    const absl::Status second = DirectoryLock::Take(path, "lock").status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(second)) << second;
+    EXPECT_THAT(std::string(second.message()),
+                testing::AllOf(testing::StartsWith(path + " is in use by process " +
+                                                   std::to_string(::getpid()) + ","),
+                               testing::HasSubstr(path + "/lock")));
+  }
+  EXPECT_TRUE(DirectoryLock::Take(path, "lock").ok()) << "the holder has gone";
+  EXPECT_FALSE(DirectoryLock::Take(directory.File("missing"), "lock").ok());
 }
 
 TEST(Log, NoCharacterIsObeyed) {

@@ -23,8 +23,9 @@ TEST(CorruptBlocks, KnowsWhatWasAddedUntilItIsForgotten) {
   EXPECT_EQ(blocks.Reason("b1", "n2"), "") << "another copy";
   EXPECT_EQ(blocks.Reason("b2", "n1"), "");
   EXPECT_TRUE(blocks.Add({"b1", "n2", "there, too", 7}));
-  ASSERT_EQ(blocks.All().size(), 1u);
-  EXPECT_EQ(blocks.All()[0].node, "n2");
+  ASSERT_EQ(blocks.All().size(), 2u);
+  EXPECT_EQ(blocks.All()[1].node, "n2");
+  EXPECT_EQ(blocks.Reason("b1", "n1"), "flipped") << "what is said of one says nothing of another";
   EXPECT_EQ(blocks.found(), 2u);
   EXPECT_TRUE(blocks.HasAnyOf({"b0", "b1"}));
   EXPECT_FALSE(blocks.HasAnyOf({"b0", "b2"}));
@@ -34,14 +35,71 @@ TEST(CorruptBlocks, KnowsWhatWasAddedUntilItIsForgotten) {
   EXPECT_EQ(blocks.Reason("b1", "n2"), "");
 }
 
-TEST(CorruptBlocks, AreBounded) {
-  CorruptBlocks blocks;
-  for (size_t i = 0; i <= CorruptBlocks::kMost; ++i) {
-    blocks.Add({"b" + std::to_string(i), "n", std::string(10'000, 'x'), 0});
+TEST(CorruptBlocks, AWordAboutAnotherCopyReplacesNoFinding) {
+  const ScratchDirectory directory;
+  const std::string path = directory.File("marks.db");
+  {
+    const auto store = SqliteMarks::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    CorruptBlocks blocks(store->get());
+    EXPECT_TRUE(blocks.Add({"b1", "n1", "flipped", 5}));
+    EXPECT_TRUE(blocks.Add({"b1", "n2", "says somebody", 6, /*suspect=*/true}));
+    EXPECT_EQ(blocks.Reason("b1", "n1"), "flipped");
+    EXPECT_EQ(blocks.Suspicion("b1", "n2"), "says somebody");
+    const auto due = blocks.NextCheck({});
+    ASSERT_TRUE(due);
+    EXPECT_EQ(due->block.node, "n2");
+    blocks.Decide(*due, CorruptBlocks::Verdict::kSound, "", {});
+    EXPECT_EQ(blocks.Reason("b1", "n1"), "flipped");
+    EXPECT_TRUE(blocks.Add({"b1", "n3", "flipped, too", 7}));
+    EXPECT_TRUE(blocks.Forget("b1", "n3")) << "it was stored anew";
+    EXPECT_FALSE(blocks.Forget("b1", "n3"));
   }
+  const auto store = SqliteMarks::Open(path);
+  ASSERT_TRUE(store.ok()) << store.status();
+  CorruptBlocks blocks(store->get());
+  ASSERT_TRUE(blocks.Restore().ok());
+  ASSERT_EQ(blocks.All().size(), 1u);
+  EXPECT_EQ(blocks.Reason("b1", "n1"), "flipped");
+}
+
+TEST(CorruptBlocks, TheStoreTakesOverTheMarksOfAnEarlierVersion) {
+  const ScratchDirectory directory;
+  const std::string path = directory.File("marks.db");
+  ASSERT_TRUE(SqliteMarks::Open(path).ok());
+  {
+    const auto db = SqliteDb::Open(path, {});
+    ASSERT_TRUE(db.ok()) << db.status();
+    const absl::Status made = (*db)->Run(
+        "DROP TABLE marks; CREATE TABLE corrupt_blocks("
+        " block_id TEXT PRIMARY KEY, node TEXT NOT NULL, reason TEXT NOT NULL,"
+        " found_unix_ms BIGINT NOT NULL, suspect INTEGER NOT NULL);"
+        "INSERT INTO corrupt_blocks VALUES('b1', 'n1', 'flipped', 5, 0)");
+    ASSERT_TRUE(made.ok()) << made;
+  }
+  for (int start = 0; start < 2; ++start) {
+    const auto store = SqliteMarks::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const auto kept = (*store)->Load();
+    ASSERT_TRUE(kept.ok() && kept->size() == 1) << kept.status();
+    EXPECT_EQ((*kept)[0].reason, "flipped");
+  }
+}
+
+TEST(CorruptBlocks, AreBoundedAndWhatIsProvedStays) {
+  CorruptBlocks blocks;
+  for (size_t i = 0; i < CorruptBlocks::kMost; ++i) {
+    EXPECT_TRUE(blocks.Add({"b" + std::to_string(i), "n", std::string(10'000, 'x'), 0}));
+  }
+  EXPECT_FALSE(blocks.Add({"one-more", "n", "flipped", 0}));
+  EXPECT_EQ(blocks.refused(), 1u);
+  EXPECT_EQ(blocks.found(), CorruptBlocks::kMost);
   EXPECT_EQ(blocks.All().size(), CorruptBlocks::kMost);
-  EXPECT_EQ(blocks.Reason("b0", "n"), "") << "the oldest went";
-  EXPECT_EQ(blocks.Reason("b1", "n").size(), CorruptBlocks::kMaxReasonBytes);
+  EXPECT_EQ(blocks.Reason("b0", "n").size(), CorruptBlocks::kMaxReasonBytes)
+      << "the oldest is not trusted again";
+  EXPECT_TRUE(blocks.Forget("b1"));
+  EXPECT_TRUE(blocks.Add({"one-more", "n", "flipped", 0}));
+  EXPECT_EQ(blocks.Reason("one-more", "n"), "flipped");
 }
 
 using Verdict = CorruptBlocks::Verdict;

@@ -23,7 +23,7 @@ class FullStore : public CorruptBlockStore {
     changed.NotifyAll();
     return absl::OkStatus();
   }
-  absl::Status Forget(const std::string& block_id) override {
+  absl::Status Forget(const std::string& block_id, const std::string&) override {
     MutexLock lock(&mutex);
     ++calls;
     if (full) return absl::ResourceExhaustedError("no space");
@@ -95,7 +95,7 @@ TEST_F(MarkKeeperTest, TheEndTriesALastTime) {
 TEST_F(MarkKeeperTest, IsBoundedAndDropsNoMarkThatIsToBeKept) {
   EXPECT_FALSE(keeper_->Keep({"a", "n1", "flipped", 5}).ok());
   for (size_t i = 0; i < MarkKeeper::kMostUnkept; ++i) {
-    EXPECT_FALSE(keeper_->Forget("b" + std::to_string(i)).ok());
+    EXPECT_FALSE(keeper_->Forget("b" + std::to_string(i), "n1").ok());
   }
   EXPECT_EQ(keeper_->counts().unkept, MarkKeeper::kMostUnkept);
   store_.full = false;

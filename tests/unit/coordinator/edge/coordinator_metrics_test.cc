@@ -21,6 +21,7 @@ class CoordinatorMetricsTest : public RecoveryManagerTest {
                            .recoveries = manager_.get(),
                            .limits = limits_.get(),
                            .marks = &marks_,
+                           .data_directory = directory_.File(""),
                            .max_running = 9,
                            .sources = StripeSources({})},
                           &metrics_);
@@ -86,6 +87,13 @@ TEST_F(CoordinatorMetricsTest, TheLimitOfRunningRepairsIsTheOneInEffect) {
   EXPECT_EQ(Value("ecpipe_cluster_running_repairs_limit"), 9) << "as configured";
   ASSERT_TRUE(limits_->Set(LimitsOfCluster{.max_running = 7}).ok());
   EXPECT_EQ(Value("ecpipe_cluster_running_repairs_limit"), 7);
+}
+
+TEST_F(CoordinatorMetricsTest, TheRoomForTheStateIsKnown) {
+  const double free = Value("ecpipe_data_directory_free_bytes").value();
+  EXPECT_GT(free, 0);
+  EXPECT_GE(Value("ecpipe_data_directory_bytes").value(), free);
+  EXPECT_EQ(Value("ecpipe_journal_failures_total"), 0);
 }
 
 TEST_F(CoordinatorMetricsTest, RepairsAreCountedByTheirCause) {

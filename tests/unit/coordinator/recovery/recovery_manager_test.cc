@@ -213,7 +213,7 @@ TEST_F(RecoveryManagerTest, WhereTheOtherBlocksAreIsLookedUpAnew) {
     const RecoveryView view = View(id);
     return !view.blocked.empty() && view.blocked[0].kind == WaitKind::kTarget;
   })) << "n1 has a block of the stripe";
-  ASSERT_TRUE(catalog_.MoveBlock("b1", "spare").ok());
+  ASSERT_TRUE(catalog_.MoveBlock("b1", "spare", catalog_.FindBlock("b1")->stripe).ok());
   ASSERT_TRUE(RunToEnd(id)) << View(id).blocked.at(0).reason;
   EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
   EXPECT_EQ(BlocksOf("n1"), 1u);

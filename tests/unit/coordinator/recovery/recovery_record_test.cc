@@ -39,6 +39,32 @@ TEST_F(RecoveryManagerTest, PauseResumeCancel) {
   EXPECT_TRUE(absl::IsNotFound(manager_->Pause(99)));
 }
 
+// It was looked up among the recoveries that are kept, and that ended the process.
+TEST_F(RecoveryManagerTest, ARecoveryWhoseEndIsNotStoredYetIsKeptHoweverManyFollow) {
+  const RecoveryId first = Begin(Request());
+  {
+    MutexLock lock(&journal_.mutex);
+    journal_.refused_recovery = first;
+  }
+  ASSERT_TRUE(RunToEnd(first));
+  for (int i = 0; i < 101; ++i) {
+    RecoveryRequest nothing_lost = Request();
+    nothing_lost.node = "empty-" + std::to_string(i);
+    const RecoveryId id = Begin(nothing_lost);
+    ASSERT_TRUE(WaitFor([&] { return Ended(View(id).record.state); }));
+  }
+  EXPECT_EQ(View(first).record.state, RecoveryState::kDone);
+  {
+    MutexLock lock(&journal_.mutex);
+    EXPECT_EQ(journal_.recoveries.at(first).state, RecoveryState::kRunning);
+    journal_.refused_recovery = 0;
+  }
+  EXPECT_TRUE(WaitFor([&] {
+    MutexLock lock(&journal_.mutex);
+    return journal_.recoveries.at(first).state == RecoveryState::kDone;
+  }));
+}
+
 TEST_F(RecoveryManagerTest, WhatTheJournalDoesNotTakeIsSaid) {
   const auto refuse = [&](const absl::Status& why) {
     MutexLock lock(&journal_.mutex);

@@ -31,6 +31,48 @@ TEST_F(HostedRepairs, TheHostStoresTheBlockAndTheCatalogKnows) {
   EXPECT_EQ(ends_.size(), 1u) << "a report that comes twice changes nothing";
 }
 
+// Its id and places are the same, and its bytes are others: what was rebuilt is of no use.
+TEST_F(HostedRepairs, AStripeThatIsLoadedAnewMeanwhileGetsNoOldBlock) {
+  const RepairId id = Begin();
+  for (BlockPlace& place : catalog_.stripes["s1000"].blocks) place.sha256 = std::string(64, 'a');
+  coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(absl::IsAborted(ends_[0].status)) << ends_[0].status;
+  EXPECT_TRUE(Says(ends_[0].status, "stripe s1000 was loaded anew meanwhile"));
+  EXPECT_EQ(catalog_.stripes["s1000"].blocks[0].node, "n0");
+  EXPECT_EQ(journal_.records.at(id).state, RepairState::kFailed);
+}
+
+// The coordinator after this one knows the stripe as it found it.
+TEST_F(HostedRepairs, SoItIsForARepairThatWasTakenUp) {
+  RepairRecord record;
+  record.repair_id = 5;
+  record.block_ids = {"b0"};
+  record.hosts = {"spare"};
+  record.recovery_id = 7;
+  coordinator_.Adopt({record});
+  catalog_.stripes["s1000"].blocks[0].node = "n-other";
+  coordinator_.ReportPart("spare", 5, 0, absl::OkStatus());
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(absl::IsAborted(ends_[0].status)) << ends_[0].status;
+  EXPECT_EQ(catalog_.stripes["s1000"].blocks[0].node, "n-other");
+}
+
+// Slices of the first attempt are of other bytes than the rest would be.
+TEST_F(HostedRepairs, AReadDoesNotGoOnWithAnotherStripe) {
+  const auto grant = coordinator_.BeginRepair(Request("b0"));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  ResumePoint from;
+  from.repair_id = grant->repair_id;
+  from.left = {grant->part.grid, {{3, 2, 1}}};
+  from.scheme = "rp";
+  from.failure = absl::UnavailableError("n1 has gone");
+  catalog_.stripes["s1000"].code = "rs-cauchy(6,4)";
+  const absl::Status status = coordinator_.ResumeRepair(Request("b0"), from).status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_TRUE(Says(status, "stripe s1000 was loaded anew"));
+}
+
 TEST_F(HostedRepairs, WhoCannotHost) {
   RepairRequest request = Request("b0");
   const auto refusal = [&](const std::string& host) {

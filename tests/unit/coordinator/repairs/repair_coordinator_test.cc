@@ -193,15 +193,48 @@ TEST_F(Repairs, ManyThatNobodyEndsAreOverAfterEachOther) {
   EXPECT_EQ(coordinator_.counts().failed, all);
 }
 
+class FullJournal : public MemoryJournal {
+ public:
+  absl::Status Record(const RepairRecord& record) override {
+    if (full) return absl::ResourceExhaustedError("the disk is full");
+    return MemoryJournal::Record(record);
+  }
+  bool full = false;
+};
+
+TEST_F(Repairs, AFullDiskKeepsNobodyFromReadingAndRefusesToStore) {
+  FullJournal journal;
+  RepairCoordinator coordinator(&catalog_, &journal, &helpers_, &clock_, {});
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(coordinator.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  ASSERT_TRUE(coordinator.Register(FakeNode("spare")).ok());
+  journal.full = true;
+  const auto grant = coordinator.BeginRepair(Request("b0"));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  ResumePoint from;
+  from.repair_id = grant->repair_id;
+  from.left = {grant->part.grid, {{3, 2, 1}}};
+  from.scheme = "rp";
+  from.failure = absl::UnavailableError("n1 has gone");
+  EXPECT_TRUE(coordinator.ResumeRepair(Request("b0"), from).ok());
+  EXPECT_EQ(coordinator.counts().unjournaled, 2u);
+  RepairRequest stores = Request("b1");
+  stores.hosts = {"spare"};
+  const absl::Status refused = coordinator.BeginRepair(stores).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(Says(refused, "no block is stored, for the journal did not take the repair"));
+  EXPECT_TRUE(Says(refused, "the disk is full; see to the disk of [coordinator] data_directory"));
+  // Its history is written once there is room.
+  coordinator.FinishRepair(grant->repair_id, {absl::OkStatus(), 1000});
+  EXPECT_EQ(coordinator.Find(grant->repair_id)->state, RepairState::kDone);
+  journal.full = false;
+  coordinator.Expire();
+  EXPECT_EQ(journal.records.at(grant->repair_id).state, RepairState::kDone);
+}
+
 TEST_F(Repairs, AnEndThatTheJournalDoesNotTakeIsKeptUntilItDoes) {
-  class FullJournal : public MemoryJournal {
-   public:
-    absl::Status Record(const RepairRecord& record) override {
-      if (full) return absl::ResourceExhaustedError("the disk is full");
-      return MemoryJournal::Record(record);
-    }
-    bool full = false;
-  } journal;
+  FullJournal journal;
   RepairCoordinator coordinator(&catalog_, &journal, &helpers_, &clock_, {});
   for (int i = 0; i < 6; ++i) {
     ASSERT_TRUE(coordinator.Register(FakeNode("n" + std::to_string(i))).ok());

@@ -88,6 +88,39 @@ TEST_F(LossKeeperTest, ADeadNodesBlocksAreKnownAfterARestart) {
   EXPECT_EQ(now_->nodes.Find("n1")->state, NodeState::kDead) << "whatever nodes are given now";
 }
 
+TEST_F(LossKeeperTest, WhatAnOperatorHasForgottenStaysForgotten) {
+  Register(8);
+  Report(8, {-16, -32});
+  Die();
+  now_->nodes.Forget("n1");
+  EXPECT_EQ(Had(), 2u);
+  now_->keeper.Look();
+  EXPECT_EQ(Had(), std::nullopt) << "it counts to no limit any more";
+  EXPECT_TRUE(now_->store->Nodes()->empty());
+  Restart();
+  EXPECT_FALSE(now_->nodes.Find("n1"));
+  // One that lives registers again, and is asked for all that it has.
+  Register(9);
+  BlockReport next{"n1", 9, 4, 3, {}};
+  EXPECT_EQ(*now_->reported.Record(next, clock_.Now()), ReportedBlocks::Outcome::kSendAll);
+  Report(9, {-16});
+  now_->keeper.Look();
+  EXPECT_EQ(Had(), 1u);
+}
+
+TEST_F(LossKeeperTest, WhatADeadNodeHadIsKeptForAWeek) {
+  Register(8);
+  Report(8, {-16, -32});
+  Die();
+  clock_.Advance(LossKeeper::kKeptFor - std::chrono::seconds(6));
+  now_->keeper.Look();
+  EXPECT_EQ(Had(), 2u);
+  clock_.Advance(std::chrono::seconds(1));
+  now_->keeper.Look();
+  EXPECT_EQ(Had(), std::nullopt);
+  EXPECT_TRUE(now_->store->Nodes()->empty());
+}
+
 TEST_F(LossKeeperTest, ANodeThatReportsAgainHasLostNothing) {
   Register(8);
   Report(8, {-16, -32});

@@ -263,8 +263,24 @@ TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
   }
 }
 
+// Maintenance and drains take ids, too: a hundred of them are a month's work.
+TEST_F(SqliteJournalTest, ARecoveryThatHasNotEndedIsNeverTooOld) {
+  std::vector<RecoveryRecord> expected;
+  RecoveryRecord record;
+  record.request.transport = TransportKind::kTcp;
+  for (const RecoveryState state : {RecoveryState::kRunning, RecoveryState::kPaused,
+                                    RecoveryState::kDone, RecoveryState::kCancelled}) {
+    ++record.recovery_id;
+    record.state = state;
+    ASSERT_TRUE(journal_->RecordRecovery(record).ok());
+    if (state != RecoveryState::kDone) expected.insert(expected.begin(), record);
+  }
+  EXPECT_EQ(journal_->Recoveries(1).value(), expected);
+}
+
 TEST_F(SqliteJournalTest, ARecoveryThatKeepsANodeOutIsNeverTooOld) {
   RecoveryRecord drain;
+  drain.state = RecoveryState::kDone;
   drain.recovery_id = 1;
   drain.request.node = "n0";
   drain.request.transport = TransportKind::kTcp;
@@ -422,7 +438,7 @@ TEST_F(SqliteJournalTest, KeepsRecoveries) {
   ASSERT_TRUE(journal_->RecordRecovery(first).ok());
   Open();
   EXPECT_EQ(journal_->Recoveries(10).value(), (std::vector<RecoveryRecord>{second, first}));
-  EXPECT_EQ(journal_->Recoveries(1).value(), std::vector<RecoveryRecord>{second});
+  EXPECT_EQ(journal_->Recoveries(1).value(), (std::vector<RecoveryRecord>{second, first}));
   first.request.hosts = {std::string(256, 'x')};
   EXPECT_TRUE(absl::IsInvalidArgument(journal_->RecordRecovery(first)));
 }

@@ -93,11 +93,11 @@ TEST_F(SqliteRemovalTest, TryingToPutSaysWhatPutWouldDo) {
   Stripe thief = MakeStripe(9);
   thief.blocks[0].block_id = "b2-0";
   const absl::Status taken = catalog_->TryPut({thief}).status();
-  EXPECT_EQ(taken, catalog_->Put({thief}));
+  EXPECT_EQ(taken, catalog_->Put({thief}).status());
   EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
   Stripe bad = MakeStripe(9);
   bad.blocks[0].sha256 = "abc";
-  EXPECT_EQ(catalog_->TryPut({bad}).status(), catalog_->Put({bad}));
+  EXPECT_EQ(catalog_->TryPut({bad}).status(), catalog_->Put({bad}).status());
   EXPECT_TRUE(absl::IsInvalidArgument(catalog_->TryPut({bad}).status()));
   ExpectAllThree();
   // What was tried has taken no names of nodes.
@@ -122,6 +122,62 @@ TEST_F(SqliteRemovalTest, DamagedStripesAreCountedOnceInAList) {
   EXPECT_EQ(last.damaged_count, 279u);
   EXPECT_EQ(last.damaged.size(), kMaxNamedDamaged);
   EXPECT_EQ(last.damaged.back(), "s220");
+}
+
+// Of each of these a repair that began before knows nothing: what it has stored may be old.
+TEST_F(SqliteRemovalTest, ABlockMovesOnlyInTheStripeAndFromThePlaceThatTheRepairSaw) {
+  Stripe was = MakeStripe(1);
+  Stripe loaded = was;
+  loaded.block_bytes *= 2;
+  Stripe renamed = was;
+  renamed.blocks[0].block_id = "another";
+  Stripe hashed = was;
+  for (BlockPlace& place : hashed.blocks) place.sha256 = std::string(64, 'a');
+  Stripe elsewhere = was;
+  elsewhere.blocks[2].node = "n-other";
+  for (const Stripe& now : {loaded, renamed, hashed, elsewhere}) {
+    ASSERT_TRUE(catalog_->Put({now}).ok());
+    const absl::Status moved = catalog_->MoveBlock("b1-2", "host", was);
+    EXPECT_TRUE(absl::IsAborted(moved)) << moved;
+    EXPECT_EQ(catalog_->FindStripe(was.stripe_id).value(), now);
+  }
+  // That others of its blocks have moved does not matter, nor that this move came twice.
+  Stripe others = was;
+  others.blocks[0].node = "n-other";
+  ASSERT_TRUE(catalog_->Put({others}).ok());
+  EXPECT_TRUE(catalog_->MoveBlock("b1-2", "host", was).ok());
+  EXPECT_TRUE(catalog_->MoveBlock("b1-2", "host", was).ok());
+  EXPECT_EQ(catalog_->FindBlock("b1-2")->stripe.blocks[2].node, "host");
+}
+
+TEST_F(SqliteRemovalTest, BlocksOfANodeAreCountedWhileThereAreSome) {
+  using Counts = std::map<std::string, uint64_t>;
+  ASSERT_TRUE(catalog_->MoveBlock("b1-2", "n4", MakeStripe(1)).ok());
+  EXPECT_EQ(catalog_->CountBlocksBut({"n0"}).value(),
+            (Counts{{"n1", 3}, {"n2", 2}, {"n3", 3}, {"n4", 1}}));
+  ASSERT_TRUE(catalog_->Remove({"s1"}).ok());
+  EXPECT_EQ(catalog_->CountBlocksBut({}).value(),
+            (Counts{{"n0", 2}, {"n1", 2}, {"n2", 2}, {"n3", 2}}));
+}
+
+TEST_F(SqliteRemovalTest, AMovedBlockStaysWhereItIs) {
+  ASSERT_TRUE(catalog_->MoveBlock("b1-2", "elsewhere", MakeStripe(1)).ok());
+  Stripe moved = MakeStripe(1);
+  moved.blocks[2].node = "elsewhere";
+  EXPECT_EQ(catalog_->FindStripe("s1").value(), moved);
+  catalog_ = SqliteCatalog::Open(path_, {}).value();
+  EXPECT_EQ(catalog_->FindBlock("b1-2").value().stripe, moved);
+  EXPECT_EQ(catalog_->FindStripe("s2").value(), MakeStripe(2));
+  EXPECT_TRUE(absl::IsInvalidArgument(catalog_->MoveBlock("b1-2", "", moved)));
+}
+
+TEST_F(SqliteRemovalTest, PutTellsWhatItHasReplaced) {
+  Stripe other = MakeStripe(2);
+  other.blocks[1].node = "n-other";
+  const PutCounts counts = catalog_->Put({MakeStripe(1), other, MakeStripe(4)}).value();
+  EXPECT_EQ(counts.were, std::vector<Stripe>{MakeStripe(2)});
+  EXPECT_EQ(counts.added, 1u);
+  EXPECT_EQ(counts.unchanged, 1u);
 }
 
 }  // namespace
