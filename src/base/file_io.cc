@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -213,6 +214,25 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
+}
+
+absl::StatusOr<bool> AtomicFile::Reserve(uint64_t bytes) {
+  ECPIPE_CHECK(fd_.valid());
+  if (bytes == 0 || !FaultPoint("file_io.reserve").ok()) return false;
+  // The file system would fill itself up before it says so.
+  struct statvfs disk{};
+  if (::fstatvfs(fd_.get(), &disk) == 0 && uint64_t{disk.f_bavail} * disk.f_frsize < bytes) {
+    return ErrnoStatus(ENOSPC, "set " + std::to_string(bytes) + " bytes aside for " + path_);
+  }
+  int failed = 0;
+  do {
+    failed = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes));
+  } while (failed != 0 && errno == EINTR);
+  if (failed == 0) return true;
+  if (errno == ENOSPC || errno == EDQUOT) {
+    return ErrnoStatus(errno, "set " + std::to_string(bytes) + " bytes aside for " + path_);
+  }
+  return false;  // what else is wrong with the disk the writes will tell
 }
 
 absl::Status AtomicFile::WriteAt(uint64_t offset, std::span<const uint8_t> bytes) {

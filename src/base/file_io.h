@@ -79,6 +79,11 @@ class AtomicFile {
   // The name that the file has after Commit().
   const std::string& path() const { return path_; }
 
+  // Has the file system set room aside for that many bytes from the first one on; the file is as
+  // long as before. RESOURCE_EXHAUSTED: there is not so much. False: the file system cannot, or not
+  // for this file. Before the first write.
+  absl::StatusOr<bool> Reserve(uint64_t bytes);
+
   // After an error the file is not to be committed. Not after Commit().
   absl::Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes);
   // Reads back what was written.

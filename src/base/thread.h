@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
+#include <exception>
 #include <functional>
 #include <string>
 #include <system_error>
@@ -17,19 +19,23 @@ namespace ecpipe {
 class Thread {
  public:
   Thread() = default;
+  // Throws where the system has no thread: only for a thread without which the process is nothing,
+  // and that is started with it.
   explicit Thread(std::function<void()> body) {
+    if (!FaultPoint("thread.start").ok()) {
+      throw std::system_error(EAGAIN, std::generic_category(), "fault point thread.start");
+    }
     if (Simulator* simulator = Simulator::Installed()) {
       simulated_ = simulator->StartThread(std::move(body));
     } else {
       thread_ = std::thread(std::move(body));
     }
   }
-  // The same for threads that others can make grow. RESOURCE_EXHAUSTED: the system has none.
+  // The same for all other threads. RESOURCE_EXHAUSTED: the system has none, or no memory for one.
   static absl::StatusOr<Thread> Start(std::function<void()> body) {
-    if (!FaultPoint("thread.start").ok()) return NoneLeft("fault point thread.start");
     try {
       return Thread(std::move(body));
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {
       return NoneLeft(error.what());
     }
   }

@@ -10,6 +10,7 @@
 #include <map>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/process/blocked_signals.h"
 #include "base/simulator.h"
@@ -254,7 +255,7 @@ void HostLookups::Work(const std::shared_ptr<State>& shared) {
         return;
       }
     }
-    const absl::StatusOr<Addresses> result = state.resolver(*host);
+    const absl::StatusOr<Addresses> result = Guarded([&] { return state.resolver(*host); });
     std::vector<std::shared_ptr<Lookup>> waiting;
     {
       MutexLock lock(&state.mutex);

@@ -226,6 +226,7 @@ class TcpSender : public SliceSender {
       FrameHeader sealed = header;
       sealed.payload_crc32c = Crc32c(payload);
       EncodeFrameHeader(sealed, header_bytes_);
+      payload_ = payload;
     }
     const size_t frame_bytes = kFrameHeaderBytes + payload.size();
     while (frame_sent_ < frame_bytes) {
@@ -267,11 +268,14 @@ class TcpSender : public SliceSender {
   }
 
   void SendError(const FrameHeader& stream, const absl::Status& status) override {
-    // In the middle of a frame the receiver could not tell an error from payload.
-    if (frame_sent_ != 0 || finishing_) return;
+    if (finishing_) return;
     const std::string frame = EncodeErrorFrame(stream, status);
     if (!HavePeer() && server_->Refuse(hello_, frame)) return;
-    if (!HavePeer() || socket_.mid_send()) return;
+    if (!HavePeer()) return;
+    // In the middle of a frame the receiver could not tell an error from payload. Who cancels knows
+    // why the stream ends.
+    if (frame_sent_ != 0 && (absl::IsCancelled(status) || !EndFrame())) return;
+    if (socket_.mid_send()) return;
     const iovec whole{const_cast<char*>(frame.data()), frame.size()};
     [[maybe_unused]] const ssize_t sent = socket_.Send(&whole, 1, 0);
   }
@@ -306,6 +310,28 @@ class TcpSender : public SliceSender {
             .network_seconds = TcpNetworkSeconds(socket_.fd())};
   }
 
+  // Sends the rest of the frame under way, so that more can follow, within a moment: it is small,
+  // and a receiver that takes no more of it does not wait for the cause either.
+  bool EndFrame() {
+    constexpr Duration kPatience = std::chrono::milliseconds(500);
+    const TimePoint deadline = Clock::System().Now() + kPatience;
+    const size_t frame_bytes = kFrameHeaderBytes + payload_.size();
+    while (frame_sent_ < frame_bytes) {
+      const ssize_t sent = SendRest(payload_, Next::kFrame);
+      if (sent >= 0) {
+        frame_sent_ += static_cast<size_t>(sent);
+        bytes_sent_ += static_cast<uint64_t>(sent);
+        continue;
+      }
+      const Duration left = deadline - Clock::System().Now();
+      if (!WouldBlock() || left <= Duration(0)) return false;
+      pollfd polled{socket_.fd(), POLLOUT, 0};
+      Poll({&polled, 1}, left);
+    }
+    frame_sent_ = 0;
+    return true;
+  }
+
   ssize_t SendRest(std::span<const uint8_t> payload, Next next) {
     std::array<iovec, 2> parts{};
     int count = 0;
@@ -326,7 +352,8 @@ class TcpSender : public SliceSender {
   const std::shared_ptr<ConnectionSlot> slot_;  // shared with the data server until it is filled
   StreamSocket socket_;
   std::array<uint8_t, kFrameHeaderBytes> header_bytes_{};
-  size_t frame_sent_ = 0;  // bytes of the frame under way
+  size_t frame_sent_ = 0;              // bytes of the frame under way
+  std::span<const uint8_t> payload_;  // of that frame; its owner's, who leaves it alone
   bool finishing_ = false;
   bool finished_ = false;  // the receiver has taken everything
   uint64_t bytes_sent_ = 0;

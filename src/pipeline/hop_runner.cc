@@ -269,9 +269,7 @@ absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
 
 absl::Status HopRunner::TakeLocalSlices() {
   absl::StatusOr<uint32_t> read = local_->Progress(local_seen_);
-  if (!read.ok()) {
-    return WithFault(Annotate(read.status(), "read block " + spec_.block->block_id), kFaultSelf);
-  }
+  if (!read.ok()) return OfLocalBlock(read.status());
   for (; local_seen_ < *read; ++local_seen_) {
     block_bytes_read_ += spec_.block->sub_blocks.size() *
                          context_.part->grid.SliceBytes(spec_.slices.SliceIndex(local_seen_));
@@ -280,18 +278,26 @@ absl::Status HopRunner::TakeLocalSlices() {
   return absl::OkStatus();
 }
 
+absl::Status HopRunner::OfLocalBlock(const absl::Status& failure) const {
+  if (failure.ok()) return failure;
+  return WithFault(Annotate(failure, "read block " + spec_.block->block_id), kFaultSelf);
+}
+
 absl::StatusOr<bool> HopRunner::CombineSome() {
   bool moved = false;
   if (local_ != nullptr) local_->Allow(pipeline_.ReadLimit());
   // The first one is read before it is needed, so that the disks of all hops seek together and not
-  // in turn. Once: a disk that fails may take its time to say so.
-  if (local_ != nullptr && !first_read_) first_read_ = TakeLocalSlices();
+  // in turn.
+  if (local_ != nullptr && !asked_disk_) {
+    asked_disk_ = true;
+    ECPIPE_RETURN_IF_ERROR(TakeLocalSlices());
+  }
+  // A disk that has failed is told at once, not when the streams have come that far: others are
+  // asked in its place meanwhile.
+  if (local_ != nullptr) ECPIPE_RETURN_IF_ERROR(OfLocalBlock(local_->failure()));
   while (true) {
     // A local slice is read when the streams have brought theirs: its bytes are used at once.
-    if (pipeline_.WaitsForLocal()) {
-      ECPIPE_RETURN_IF_ERROR(*first_read_);
-      ECPIPE_RETURN_IF_ERROR(TakeLocalSlices());
-    }
+    if (pipeline_.WaitsForLocal()) ECPIPE_RETURN_IF_ERROR(TakeLocalSlices());
     const auto ordinal = pipeline_.NextCombine();
     if (!ordinal) return moved;
     Combine(*ordinal);

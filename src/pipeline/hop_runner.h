@@ -123,6 +123,8 @@ class HopRunner {
   absl::StatusOr<bool> ReceiveSome();
   absl::StatusOr<bool> ReceiveNext(size_t index);
   absl::Status TakeLocalSlices();
+  // The hop's error for one of its block.
+  absl::Status OfLocalBlock(const absl::Status& failure) const;
   absl::StatusOr<bool> CombineSome();
   void Combine(uint32_t ordinal);
   // The frame to send now on an output, if there is one.
@@ -153,7 +155,7 @@ class HopRunner {
   std::unique_ptr<LocalReader> local_;
   std::vector<CoefficientColumn> local_columns_;  // of each sub-block that is read
   uint32_t local_seen_ = 0;
-  std::optional<absl::Status> first_read_;  // what asking for the first local slice came to
+  bool asked_disk_ = false;  // for the first local slice
   uint32_t send_limit_ = 0;
   uint64_t block_bytes_read_ = 0;
   std::vector<LinkTiming> link_timings_;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/fault_points.h"
+#include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/status.h"
 
@@ -59,7 +60,7 @@ struct LocalReader::State final : ReadThread::Job {
       MutexLock lock(&mutex);
       done = read;
       status = outcome;
-      signal = consumer_waits;
+      signal = consumer_waits || !outcome.ok();
       consumer_waits = false;
     }
     if (signal) wakeup->Signal();
@@ -91,7 +92,7 @@ struct LocalReader::State final : ReadThread::Job {
       MutexLock lock(&mutex);
       next = done;
     }
-    const absl::Status outcome = ReadSlice(next);
+    const absl::Status outcome = Guarded([&] { return ReadSlice(next); });
     Publish(outcome.ok() ? next + 1 : next, outcome);
   }
 
@@ -155,6 +156,12 @@ absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
   if (!state_->status.ok()) return state_->status;
   state_->consumer_waits = state_->done == seen;
   return state_->done;
+}
+
+absl::Status LocalReader::failure() const {
+  if (!by_thread_) return absl::OkStatus();
+  MutexLock lock(&state_->mutex);
+  return state_->status;
 }
 
 uint32_t LocalReader::SlotOf(uint32_t ordinal) const {

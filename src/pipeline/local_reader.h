@@ -49,6 +49,10 @@ class LocalReader {
   // signalled as soon as there are more. An error if the block could not be read.
   absl::StatusOr<uint32_t> Progress(uint32_t seen);
 
+  // Why no further slice can be read, also if nobody has come to it yet; the wakeup is signalled
+  // when that happens. OK: that is not known.
+  absl::Status failure() const;
+
   // Whether slices from `seen` on are with the disk. The reader may not have asked it for a slice
   // that is allowed: it asks for half a ring at a time.
   bool WaitsForDisk(uint32_t seen) const { return thread_allowed_ > seen; }

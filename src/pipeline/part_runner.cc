@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/simulator.h"
 #include "base/status.h"
 
@@ -58,10 +59,13 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
 }
 
 absl::Status PartRunner::Run() {
-  absl::Status status = Loop();
+  absl::Status status = Guarded([&] { return Loop(); });
   PublishTraffic();
   if (!status.ok()) {
-    for (const auto& hop : hops_) hop->SendError(status);
+    (void)Guarded([&] {
+      for (const auto& hop : hops_) hop->SendError(status);
+      return absl::OkStatus();
+    });
   }
   hops_.clear();
   read_thread_.reset();
@@ -71,6 +75,9 @@ absl::Status PartRunner::Run() {
 absl::Status PartRunner::Loop() {
   const Clock& clock = Clock::System();
   TimePoint deadline = clock.Now() + options_.stall_timeout;
+  const auto least_bytes =
+      std::max<uint64_t>(1, static_cast<uint64_t>(kLeastBytesPerSecond *
+                                                  Seconds(options_.stall_timeout)));
   uint64_t bytes_before = 0;
   while (true) {
     ECPIPE_RETURN_IF_ERROR(cancelled());
@@ -80,7 +87,7 @@ absl::Status PartRunner::Loop() {
     PublishTraffic();
     const PartTraffic now = traffic();
     const uint64_t bytes = now.bytes_sent + now.bytes_received + now.block_bytes_read;
-    if (moved || bytes != bytes_before || HeldBackFor()) {
+    if (moved || bytes - bytes_before >= least_bytes || HeldBackFor()) {
       deadline = clock.Now() + options_.stall_timeout;
       bytes_before = bytes;
     }

@@ -24,7 +24,8 @@
 namespace ecpipe {
 
 struct PartOptions {
-  // The part gives up if no byte moves on any stream for this long.
+  // The part gives up if for this long no slice comes to its end and fewer bytes move, on all its
+  // streams together, than at kLeastBytesPerSecond.
   Duration stall_timeout = std::chrono::seconds(10);
   // Memory of each ring of slice buffers: there is one ring for a local block, and one for each row
   // of each input. The hops of a part share it.
@@ -34,6 +35,10 @@ struct PartOptions {
   RateLimiter* send_limiter = nullptr;
   RateLimiter* receive_limiter = nullptr;
 };
+
+// A peer that sends a byte from time to time would hold a session for days. No link on which a
+// repair has a point is that slow.
+inline constexpr double kLeastBytesPerSecond = 4096;
 
 // Totals of one part. Wire bytes include frame headers.
 struct PartTraffic {
@@ -58,7 +63,8 @@ class PartRunner {
 
   // Returns when every hop has sent and stored all its slices, or with the first error. After an
   // error all streams are closed, which cancels the hops upstream, and the hops downstream have
-  // been told why. DEADLINE_EXCEEDED names what the part was waiting for. Call it once.
+  // been told why. DEADLINE_EXCEEDED names what the part was waiting for. RESOURCE_EXHAUSTED:
+  // memory or a thread is lacking here. Call it once.
   absl::Status Run();
 
   // Makes Run() return `reason`, soon. Any thread; before, during or after Run().

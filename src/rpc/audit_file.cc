@@ -126,7 +126,7 @@ void AuditFile::Writer::Run() {
   {
     MutexLock lock(&mutex_);
     opened_ = fits ? absl::OkStatus()
-                   : absl::InvalidArgumentError(ErrnoStatus(opened, "open " + path_).message());
+                   : absl::UnavailableError(ErrnoStatus(opened, "open " + path_).message());
     ended_ = !fits;
     changed_.NotifyAll();
     if (ended_) return;

@@ -26,8 +26,8 @@ class AuditFile {
     std::chrono::milliseconds wait_at_end{2000};  // for the lines that are queued
   };
 
-  // INVALID_ARGUMENT: the file cannot be opened. DEADLINE_EXCEEDED: its disk does not answer. A
-  // pipe that has no reader yet is none of these.
+  // UNAVAILABLE: the file cannot be opened now; its disk may be mounted later. DEADLINE_EXCEEDED:
+  // the disk does not answer. A pipe that has no reader yet is none of these.
   static absl::StatusOr<std::unique_ptr<AuditFile>> Open(const std::string& path, Options options);
   static absl::StatusOr<std::unique_ptr<AuditFile>> Open(const std::string& path) {
     return Open(path, Options());

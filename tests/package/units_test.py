@@ -94,6 +94,12 @@ class Units(unittest.TestCase):
                             sample["recovery"]["delay_seconds"])
             self.assertGreater(int(pauses["RestartSteps"]), 1)
 
+    def test_helpers_know_who_calls_at_their_endpoints(self) -> None:
+        """In a user namespace of its own a daemon sees nobody in place of each other user."""
+        for unit in services():
+            if "helper" in unit.name:
+                self.assertNotRegex(unit.read_text(), r"(?m)^PrivateUsers=(?!no\b)", unit.name)
+
     def test_both_units_of_the_helper_are_one(self) -> None:
         """But for what belongs to an instance."""
         def directives(name: str) -> list[str]:

@@ -267,11 +267,12 @@ void Config::Reject(const ConfigTroubles& troubles) {
   // What a getter has refused already is not the caller's value, but the default.
   std::set<uint32_t> refused;
   for (const auto& [line, trouble] : state_->troubles) refused.insert(line);
-  for (const auto& [key, why] : troubles.all()) {
+  for (const ConfigTroubles::Trouble& trouble : troubles.all()) {
+    const std::string& key = trouble.key;
     const toml::node* node = state_->root.at_path(key).node();
     const toml::source_region where = node == nullptr ? toml::source_region{} : node->source();
     if (node != nullptr && refused.contains(where.begin.line)) continue;
-    state_->Fail(where, key + ": " + std::string(why.message()));
+    state_->Fail(where, key + ": " + std::string(trouble.why.message()));
   }
 }
 

@@ -73,9 +73,14 @@ int ReportCheckedConfig(const std::string& program, const std::string& path,
   return 2;
 }
 
-int Refuse(const std::string& program, const absl::Status& status) {
+Mend MendOfStart(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? Mend::kEdit : Mend::kTime;
+}
+
+int Refuse(const std::string& program, const absl::Status& status, Mend mend) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), StatusText(status).c_str());
-  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : 1;
+  const bool of_text = absl::IsInvalidArgument(status) || absl::IsNotFound(status);
+  return mend == Mend::kEdit && of_text ? 2 : 1;
 }
 
 int WaitForDaemonSignal() {

@@ -48,9 +48,18 @@ int CheckConfig(const std::string& program, const Load& load, const std::string&
   return ReportCheckedConfig(program, path, load(path, Server::Check).status());
 }
 
-// Says on standard error why the program does not serve. Returns the exit code: 2 for what is wrong
-// with its configuration, otherwise 1.
-int Refuse(const std::string& program, const absl::Status& status);
+// What mends the reason why a program does not serve.
+enum class Mend {
+  kEdit,  // of its arguments or its configuration, and nothing else
+  kTime,  // a disk is mounted, a user becomes known, a file comes, a port is given up
+};
+// Of an error of a server that starts, with a configuration that was found to be right: by then
+// only INVALID_ARGUMENT is about a value.
+Mend MendOfStart(const absl::Status& status);
+
+// Says on standard error why the program does not serve. Returns the exit code: 2 for what only an
+// edit mends, after which systemd does not start it again; otherwise 1.
+int Refuse(const std::string& program, const absl::Status& status, Mend mend = Mend::kEdit);
 
 // Waits for the next of the blocked signals and returns it. Main thread only.
 int WaitForDaemonSignal();

@@ -80,21 +80,30 @@ void ReloadConfig(const Load& load, const std::string& path, Server* server) {
   }
 }
 
+// What mends a configuration that `load` refuses with the server's own checks.
+template <typename Server, typename Load>
+Mend MendOfConfig(const Load& load, const std::string& path) {
+  const auto text = load(path, /*check=*/nullptr);
+  return text.ok() && Server::Check(*text).MayMend() ? Mend::kTime : Mend::kEdit;
+}
+
 // Serves until it is told to end; returns the exit code. `serving`: called once with the
 // configuration and the server. `ending`: called before the server is destroyed.
 template <typename Server, typename Load, typename OnServing, typename OnEnding>
 int Serve(const std::string& program, const DaemonArguments& arguments, const Load& load,
           const OnServing& serving, const OnEnding& ending) {
   const auto config = load(arguments.config_path, Server::Check);
-  if (!config.ok()) return Refuse(program, config.status());
+  if (!config.ok()) {
+    return Refuse(program, config.status(), MendOfConfig<Server>(load, arguments.config_path));
+  }
   SetLog(config->log);
   LogConfig(config->values);
   const auto server = Server::Start(*config);
-  if (!server.ok()) return Refuse(program, server.status());
+  if (!server.ok()) return Refuse(program, server.status(), MendOfStart(server.status()));
   const Serving says = serving(*config, **server);
   if (!arguments.ready_path.empty()) {
     const absl::Status written = WriteReadyFile(arguments.ready_path, says.ready_fields);
-    if (!written.ok()) return Refuse(program, written);
+    if (!written.ok()) return Refuse(program, written, Mend::kTime);
   }
   if (!says.ready_status.empty()) ServiceManager::OfThisProcess().Ready(says.ready_status);
   while (WaitForDaemonSignal() == SIGHUP) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process/log.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +22,7 @@
 #include "base/bytes/utf8_text.h"
 #include "base/mutex.h"
 #include "base/process/log_line.h"
+#include "base/unique_fd.h"
 #include "nlohmann/json.hpp"
 
 namespace ecpipe {
@@ -40,16 +45,60 @@ std::string TimeNow() {
   return text.data();
 }
 
-// Lines of several threads do not mix. A log that cannot be written is no reason to fail.
-void WriteLine(std::string_view line) {
-  static Mutex mutex;
-  MutexLock lock(&mutex);
-  while (!line.empty()) {
-    const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-    if (written < 0 && errno != EINTR) return;
-    if (written > 0) line.remove_prefix(static_cast<size_t>(written));
+// Standard error, whose reader may have stopped: it is waited for only a moment, by the first line
+// that it does not take, since all threads log. Lines of several threads do not mix. A log that
+// cannot be written is no reason to fail.
+class Output {
+ public:
+  void Write(const std::string& line) {
+    MutexLock lock(&mutex_);
+    // Both or none: a pipe that is full may still take what is short.
+    left_out_ = Put((left_out_ > 0 ? LeftOut() : "") + line) ? 0 : left_out_ + 1;
   }
-}
+
+ private:
+  std::string LeftOut() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return LogLine("WARNING", "log.left_out", {{"lines", std::to_string(left_out_)}});
+  }
+
+  // False: it does not take the line, or not to its end.
+  bool Put(std::string_view line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::string whole = (cut_ ? "\n" : "") + std::string(line);
+    std::string_view rest = whole;
+    auto give_up = std::chrono::steady_clock::now();
+    if (left_out_ == 0) give_up += kPatience;
+    while (!rest.empty()) {
+      const ssize_t written = WriteAtOnce(rest);
+      if (written > 0) rest.remove_prefix(static_cast<size_t>(written));
+      if (written >= 0 || errno == EINTR) continue;
+      if (errno != EAGAIN || std::chrono::steady_clock::now() >= give_up) break;
+      pollfd polled{STDERR_FILENO, POLLOUT, 0};
+      poll(&polled, 1, kPauseMillis);
+    }
+    if (rest.size() < whole.size()) cut_ = !rest.empty();
+    return rest.empty();
+  }
+
+  // As write(), but EAGAIN where that would wait for the reader of a socket, as journald's, or of a
+  // pipe. Its flags are not ours to change: others may write to it as well.
+  static ssize_t WriteAtOnce(std::string_view bytes) {
+    struct stat info{};
+    if (fstat(STDERR_FILENO, &info) != 0) return -1;
+    if (S_ISSOCK(info.st_mode)) {
+      return send(STDERR_FILENO, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    if (!S_ISFIFO(info.st_mode)) return write(STDERR_FILENO, bytes.data(), bytes.size());
+    const UniqueFd own(open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    return write(own.valid() ? own.get() : STDERR_FILENO, bytes.data(), bytes.size());
+  }
+
+  static constexpr std::chrono::milliseconds kPatience{100};
+  static constexpr int kPauseMillis = 10;
+
+  Mutex mutex_;
+  uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;  // lines
+  bool cut_ ABSL_GUARDED_BY(mutex_) = false;       // the last line has no end
+};
 
 struct LevelName {
   LogLevel level;
@@ -134,7 +183,8 @@ void Log(LogLevel level, const char* event, std::initializer_list<LogField> fiel
   if (level < least_level) return;
   const LevelName& name = NameOf(level);
   const std::string priority = in_journal ? std::string{'<', name.in_journal, '>'} : "";
-  WriteLine(priority + LogLine(name.in_line, event, fields));
+  static auto* const output = new Output;  // never destroyed: threads may outlive main()
+  output->Write(priority + LogLine(name.in_line, event, fields));
 }
 
 void SetLog(const LogSettings& settings) {

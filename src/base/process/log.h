@@ -27,7 +27,8 @@ struct LogSettings {
 // JSON, each value is a string. "time", "level" and "event" are no keys of fields.
 using LogField = std::pair<const char*, std::string>;
 
-// Thread-safe. `event` is a stable dotted name that scripts may search for.
+// Thread-safe. `event` is a stable dotted name that scripts may search for. Waits but a moment for
+// whoever reads standard error: lines that it does not take are left out, and log.left_out counts.
 void Log(LogLevel level, const char* event, std::initializer_list<LogField> fields = {});
 
 // Takes effect at once. Thread-safe.

@@ -70,8 +70,9 @@ std::vector<DialTarget> TargetsOf(const v1::ExamineNodeRequest& request,
 
 }  // namespace
 
-HelperDoctor::HelperDoctor(const HelperConfig& config, std::shared_ptr<TlsContext> tls)
-    : coordinator_(config.coordinator), store_(config.store), tls_(std::move(tls)) {
+HelperDoctor::HelperDoctor(const HelperConfig& config, BlockStore* store,
+                           std::shared_ptr<TlsContext> tls)
+    : coordinator_(config.coordinator), kind_(config.store), store_(store), tls_(std::move(tls)) {
   for (const std::string& path : config.roots) {
     roots_.push_back({path, std::make_unique<RootCalls>(path)});
   }
@@ -86,7 +87,7 @@ grpc::Status HelperDoctor::ExamineNode(grpc::ServerContext*, const v1::ExamineNo
     return ToGrpc(absl::ResourceExhaustedError("this helper is being examined already"));
   }
   const TimePoint begun = Clock::System().Now();
-  response->set_store(StoreName(store_));
+  response->set_store(StoreName(kind_));
   for (const std::string& name : FeatureNames(OwnFeatures())) response->add_features(name);
   ExamineRoots(response);
   const auto patience = std::chrono::milliseconds(std::min(request->dial_ms(), kMostDialMillis));
@@ -101,7 +102,7 @@ grpc::Status HelperDoctor::ExamineNode(grpc::ServerContext*, const v1::ExamineNo
 
 void HelperDoctor::ExamineRoots(v1::NodeExamination* response) {
   // Other storage systems store their blocks themselves.
-  const RootUse use = store_ == StoreKind::kPlain ? RootUse::kTakeBlocks : RootUse::kReadBlocks;
+  const RootUse use = kind_ == StoreKind::kPlain ? RootUse::kTakeBlocks : RootUse::kReadBlocks;
   std::vector<RootCalls::Pending<v1::DirectoryFacts>> pending;
   for (const Root& root : roots_) {
     pending.push_back(root.calls->Begin<v1::DirectoryFacts>(
@@ -116,6 +117,11 @@ void HelperDoctor::ExamineRoots(v1::NodeExamination* response) {
     } else {
       facts->set_path(CleanText(roots_[i].path));
       facts->set_error(CleanText(std::string(answer.status().message())));
+    }
+    // Its directory may answer all the same.
+    const absl::Status trouble = store_->TroubleOf(roots_[i].path);
+    if (facts->error().empty() && !trouble.ok()) {
+      facts->set_error(CleanText(std::string(trouble.message())));
     }
     facts->set_takes_blocks(use == RootUse::kTakeBlocks);
   }
@@ -133,7 +139,7 @@ void HelperDoctor::LookAtFormats(v1::NodeExamination* response) {
     }
     const Root& root = roots_[static_cast<size_t>(i)];
     pending[i] = root.calls->Begin<FormatLook>(
-        [path = root.path, store = store_] { return LookAtFormat(path, store, Clock::System()); });
+        [path = root.path, store = kind_] { return LookAtFormat(path, store, Clock::System()); });
   }
   const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
   for (auto& [i, call] : pending) {

@@ -8,6 +8,7 @@
 
 #include "ecpipe/v1/doctor.grpc.pb.h"
 #include "helper/edge/helper_config.h"
+#include "helper/store/block_store.h"
 #include "helper/store/root_calls.h"
 #include "net/tls/tls.h"
 
@@ -16,8 +17,8 @@ namespace ecpipe {
 // A helper examines itself for `ecpipe doctor`. It dials only what its coordinator names.
 class HelperDoctor final : public v1::DoctorService::Service {
  public:
-  // `tls` null: plain text; shared with both planes.
-  HelperDoctor(const HelperConfig& config, std::shared_ptr<TlsContext> tls);
+  // `store` outlives it. `tls` null: plain text; shared with both planes.
+  HelperDoctor(const HelperConfig& config, BlockStore* store, std::shared_ptr<TlsContext> tls);
 
   grpc::Status ExamineNode(grpc::ServerContext* context, const v1::ExamineNodeRequest* request,
                            v1::NodeExamination* response) override;
@@ -31,7 +32,8 @@ class HelperDoctor final : public v1::DoctorService::Service {
   void LookAtFormats(v1::NodeExamination* response);
 
   const std::string coordinator_;
-  const StoreKind store_;
+  const StoreKind kind_;
+  BlockStore* const store_;
   const std::shared_ptr<TlsContext> tls_;
   std::vector<Root> roots_;
   std::atomic<bool> busy_{false};

@@ -162,7 +162,7 @@ ConfigTroubles HelperServer::Check(const HelperConfig& config) {
   if (!config.redis_address.empty()) {  // plain text whatever [tls] says
     troubles.Add("redis.address", CheckListenAddress(config.redis_address, config.insecure));
   }
-  troubles.Add("redis.password_file", CheckSecret(config.redis_password_file));
+  troubles.AddOfFile("redis.password_file", CheckSecret(config.redis_password_file));
   troubles.Add(CheckWebOptions(config.web, has_tls, config.insecure));
   if (!config.endpoint.address.empty()) {
     troubles.Add(
@@ -241,7 +241,7 @@ absl::Status HelperServer::StartControlPlane() {
       std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), store_.get(), [this] {
         if (shares_rate_) coordinator_->HeartbeatNow();
       });
-  doctor_ = std::make_unique<HelperDoctor>(config_, tls_);
+  doctor_ = std::make_unique<HelperDoctor>(config_, store_.get(), tls_);
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<AuditLog> audit,
                           OpenAudit(config_.audit_path, &metrics_));
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
@@ -378,7 +378,7 @@ ConfigTroubles RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
     troubles.Add(
         Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, nullptr), has_tls));
   }
-  troubles.Add("redis.password_file", CheckSecret(config.redis_password_file));
+  troubles.AddOfFile("redis.password_file", CheckSecret(config.redis_password_file));
   troubles.Add(CheckWebOptions(config.web, has_tls, config.insecure));
   return troubles;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/guarded.h"
 #include "base/process/log.h"
 #include "base/status.h"
 #include "helper/sessions/zero_ended_block.h"
@@ -158,33 +159,23 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
   }
   const SessionKey key{part.repair_id, part.attempt};
   const uint64_t buffer_bytes = PartBufferBytes(part, options_.part) + StoreSink::TallyBytes(part);
-  std::list<Opening>::iterator opening;
+  Openings::iterator opening;
   {
     MutexLock lock(&mutex_);
     ECPIPE_RETURN_IF_ERROR(Admit(part, buffer_bytes));
-    opening = opening_.insert(opening_.end(), {key, part.background, buffer_bytes});
+    opening = opening_.insert(opening_.end(),
+                              {key, part.background, !part.stores.empty(), buffer_bytes});
   }
-  if (key.second > 0) EndSessions(key.first, key.second - 1, Stored::kDiscard);
   Session opened;
   opened.buffer_bytes = buffer_bytes;
-  absl::Status status = Open(std::move(part), transport, &opened);
+  absl::Status status = Guarded([&] {
+    if (key.second > 0) EndSessions(key.first, key.second - 1, Stored::kDiscard);
+    return Open(std::move(part), transport, &opened);
+  });
   const std::optional<ChecksumKind> checksum = opened.checksum;
-  {
-    MutexLock lock(&mutex_);
-    if (status.ok() && opening->cancelled) {
-      status = absl::CancelledError("the repair was cancelled while its blocks were being opened");
-    }
-    opened.discard = opening->discard;
-    opening_.erase(opening);
-    // Admitted again, since blocks and streams were opened without the lock.
-    if (status.ok()) status = Admit(opened.runner->part(), buffer_bytes);
-    if (status.ok()) status = Begin(key, &opened);
-  }
+  if (status.ok()) status = BeginOpened(opening, &opened);
   if (!status.ok()) {
-    // What was there before this attempt is there for the next one.
-    if (opened.goes_on && !opened.discard) {
-      kept_.Keep(key.first, key.second - 1, std::move(opened.store));
-    }
+    Forget(opening, &opened);
     return status;
   }
   Log(LogLevel::kDebug, "part.begin",
@@ -192,12 +183,57 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
   return checksum;
 }
 
+absl::Status SessionManager::BeginOpened(Openings::iterator opening, Session* opened) {
+  Openings own;  // not counted beside what it becomes
+  MutexLock lock(&mutex_);
+  if (opening->cancelled) {
+    return absl::CancelledError("the repair was cancelled while its blocks were being opened");
+  }
+  own.splice(own.end(), opening_, opening);
+  // Admitted again, since blocks and streams were opened without the lock.
+  const absl::Status status = Guarded([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    ECPIPE_RETURN_IF_ERROR(Admit(opened->runner->part(), opened->buffer_bytes));
+    return Begin(opening->key, opened);
+  });
+  if (!status.ok()) opening_.splice(opening_.end(), own);
+  return status;
+}
+
+// Whoever waits for the opening finds what it leaves.
+void SessionManager::Forget(Openings::iterator opening, Session* opened) {
+  const auto [repair_id, attempt] = opening->key;
+  bool discard = false;
+  {
+    MutexLock lock(&mutex_);
+    discard = opening->discard;
+  }
+  if (opened->goes_on && !discard) {
+    // What was there before this attempt is there for the next one.
+    (void)Guarded([&, id = repair_id, before = attempt - 1] {
+      kept_.Keep(id, before, std::move(opened->store));
+      return absl::OkStatus();
+    });
+  }
+  {
+    const Session dead = std::move(*opened);  // its files go before anybody hears that it has ended
+  }
+  const bool discarded_before = discard;
+  {
+    MutexLock lock(&mutex_);
+    discard = opening->discard;
+    opening_.erase(opening);
+    ended_.NotifyAll();
+  }
+  if (discard && !discarded_before) kept_.Discard(repair_id, attempt);
+}
+
 absl::Status SessionManager::Begin(const SessionKey& key, Session* opened) {
   Session& session = sessions_[key] = std::move(*opened);
   session.started = Clock::System().Now();
-  absl::StatusOr<Thread> thread =
-      Thread::Start([this, key, runner = session.runner.get(), store = session.store.get(),
-                     started = session.started] { Run(key, runner, store, started); });
+  absl::StatusOr<Thread> thread = Guarded([&] {
+    return Thread::Start([this, key, runner = session.runner.get(), store = session.store.get(),
+                          started = session.started] { Run(key, runner, store, started); });
+  });
   if (thread.ok()) {
     session.thread = *std::move(thread);
     counts_.buffer_bytes += session.buffer_bytes;
@@ -294,8 +330,14 @@ uint32_t SessionManager::CancelAndKeep(RepairId repair_id, uint32_t attempt) {
   const auto stores = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto begin = sessions_.lower_bound({repair_id, 0});
     const auto end = sessions_.upper_bound({repair_id, attempt});
-    return std::any_of(
-        begin, end, [](const auto& entry) { return !entry.second.runner->part().stores.empty(); });
+    const auto opens = [&](const Opening& opening) {
+      return opening.stores && opening.key.first == repair_id && opening.key.second <= attempt;
+    };
+    return std::any_of(begin, end,
+                       [](const auto& entry) {
+                         return !entry.second.runner->part().stores.empty();
+                       }) ||
+           std::any_of(opening_.begin(), opening_.end(), opens);
   };
   MutexLock lock(&mutex_);
   while (stores() && ended_.WaitUntil(lock, deadline)) {

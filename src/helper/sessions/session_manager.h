@@ -84,7 +84,7 @@ class SessionManager {
   // that they and earlier parts have stored.
   uint32_t Cancel(RepairId repair_id, uint32_t attempt);
   // The same, but keeps the slices for the next attempt. Waits at most half a second until the
-  // parts that store blocks have ended.
+  // parts that store blocks have ended, also those that are being opened.
   uint32_t CancelAndKeep(RepairId repair_id, uint32_t attempt);
 
   // How far a part has come, or how it ended and which slices it lacks. NOT_FOUND: the part has not
@@ -129,19 +129,25 @@ class SessionManager {
   absl::Status OpenStore(const RepairPart& part, Session* session);
   // Opens the part's blocks, sink and streams.
   absl::Status Open(RepairPart part, Transport* transport, Session* session);
+  // A part whose blocks and streams are being opened, without the lock. It counts as a session.
+  struct Opening {
+    SessionKey key;
+    bool background = false;
+    bool stores = false;  // blocks
+    uint64_t buffer_bytes = 0;
+    bool cancelled = false;  // it must not begin any more
+    bool discard = false;    // and what an older attempt has stored must not be kept
+  };
+  using Openings = std::list<Opening>;
+  // Makes a session of what was opened. After an error it is the caller's, as is the opening.
+  absl::Status BeginOpened(Openings::iterator opening, Session* opened);
+  // Ends an opening that becomes no session, and what was opened.
+  void Forget(Openings::iterator opening, Session* opened);
   // Takes the session, and starts its thread. After an error it is the caller's again.
   absl::Status Begin(const SessionKey& key, Session* opened) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Admit(const RepairPart& part, uint64_t buffer_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AdmitBackground(uint64_t buffer_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A part whose blocks and streams are being opened, without the lock. It counts as a session.
-  struct Opening {
-    SessionKey key;
-    bool background = false;
-    uint64_t buffer_bytes = 0;
-    bool cancelled = false;  // it must not begin any more
-    bool discard = false;    // and what an older attempt has stored must not be kept
-  };
   void Run(const SessionKey& key, PartRunner* runner, StoreSink* store, TimePoint started);
   // As Drain(); waits without end if no `last` patience is given.
   bool End(Duration patience, std::optional<Duration> last);
@@ -162,7 +168,7 @@ class SessionManager {
   Mutex mutex_;
   CondVar ended_;
   Sessions sessions_ ABSL_GUARDED_BY(mutex_);
-  std::list<Opening> opening_ ABSL_GUARDED_BY(mutex_);
+  Openings opening_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::pair<SessionKey, absl::Status>> ends_ ABSL_GUARDED_BY(mutex_);  // the latest
   std::vector<Thread> joinable_ ABSL_GUARDED_BY(mutex_);
   uint32_t max_sessions_ ABSL_GUARDED_BY(mutex_);

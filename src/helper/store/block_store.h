@@ -77,6 +77,13 @@ class BlockStore {
     return absl::UnimplementedError("the storage system of this store removes its blocks itself");
   }
 
+  // What is wrong with a root of the store that only its use has shown: its reads hang, its disk
+  // has gone. Waits for no disk.
+  virtual absl::Status TroubleOf(const std::string& root) {
+    (void)root;
+    return absl::OkStatus();
+  }
+
   // The list of all blocks, for stores whose blocks are reported to the coordinator one by one.
   // Returns at once.
   virtual TakenListing Listing() { return {}; }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/process/log.h"
 #include "base/status.h"
 
@@ -40,8 +41,10 @@ bool HdfsInventory::stopping() {
 
 void HdfsInventory::Run() {
   while (true) {
-    volumes_->Look();
-    absl::StatusOr<HdfsContents> contents = scan_.Take([this] { return stopping(); });
+    absl::StatusOr<HdfsContents> contents = Guarded([&] {
+      volumes_->Look();
+      return scan_.Take([this] { return stopping(); });
+    });
     const TimePoint next = Clock::System().Now() + interval_;
     if (!contents.ok() && !absl::IsCancelled(contents.status())) {
       Log(LogLevel::kWarning, "store.scan_failed", {{"status", StatusText(contents.status())}});

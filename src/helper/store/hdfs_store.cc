@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include "base/clock.h"
@@ -13,6 +14,7 @@
 #include "helper/store/hdfs_inventory.h"
 #include "helper/store/hdfs_replica.h"
 #include "helper/store/hdfs_volume.h"
+#include "helper/store/hung_reads.h"
 #include "helper/store/root_calls.h"
 #include "model/systems/hdfs_block.h"
 
@@ -52,7 +54,10 @@ class HdfsStore : public BlockStore {
   HdfsStore(const std::vector<std::string>& paths, std::shared_ptr<HdfsVolumes> volumes,
             Duration scan_interval)
       : volumes_(std::move(volumes)), inventory_(volumes_, scan_interval) {
-    for (const std::string& path : paths) calls_.push_back(std::make_unique<RootCalls>(path));
+    for (const std::string& path : paths) {
+      calls_.push_back(std::make_unique<RootCalls>(path));
+      reads_.emplace_back(path);
+    }
   }
 
   absl::StatusOr<Reader> Open(const std::string& block_id) override {
@@ -86,29 +91,48 @@ class HdfsStore : public BlockStore {
   absl::StatusOr<StoreInventory> TakeInventory() override {
     StoreInventory inventory = inventory_.latest();
     inventory.failed_roots = volumes_->failed();
+    for (const HungReads& reads : reads_) {
+      const absl::Status hung = reads.Check();
+      if (!hung.ok()) inventory.failed_roots.emplace_back(hung.message());
+    }
     return inventory;
+  }
+  absl::Status TroubleOf(const std::string& volume) override {
+    for (const HungReads& reads : reads_) {
+      if (reads.path() == volume) return reads.Check();
+    }
+    return absl::OkStatus();
   }
   TakenListing Listing() override { return inventory_.listing(); }
   std::string storage_id() const override { return volumes_->datanode_uuid(); }
 
  private:
-  // Of each volume that is used, in order.
+  // Of each volume that is used.
   std::vector<absl::StatusOr<Reader>> OpenOnEach(const std::string& block_id,
                                                  const HdfsBlock& block, TimePoint deadline) {
     const HdfsVolumes::Opened volumes = volumes_->opened();
-    std::vector<RootCalls::Pending<Reader>> pending;
+    std::map<size_t, RootCalls::Pending<Reader>> pending;
+    std::vector<absl::StatusOr<Reader>> readers;
     for (size_t i = 0; i < volumes.size(); ++i) {
       if (volumes[i] == nullptr) continue;
-      pending.push_back(calls_[i]->Begin<Reader>(
-          [volume = volumes[i], block_id, block] { return OpenOn(*volume, block_id, block); }));
+      if (absl::Status hung = reads_[i].Check(); !hung.ok()) {
+        readers.push_back(hung);  // what is read there would hang as well
+        continue;
+      }
+      pending[i] = calls_[i]->Begin<Reader>(
+          [volume = volumes[i], block_id, block] { return OpenOn(*volume, block_id, block); });
     }
-    std::vector<absl::StatusOr<Reader>> readers;
-    for (auto& each : pending) readers.push_back(each.Await(deadline));
+    for (auto& [i, each] : pending) {
+      absl::StatusOr<Reader> reader = each.Await(deadline);
+      if (reader.ok()) reader = reads_[i].Watch(*std::move(reader));
+      readers.push_back(std::move(reader));
+    }
     return readers;
   }
 
   const std::shared_ptr<HdfsVolumes> volumes_;     // shared with the thread that scans
   std::vector<std::unique_ptr<RootCalls>> calls_;  // of each volume, in its place
+  std::vector<HungReads> reads_;                   // the same
   HdfsInventory inventory_;
 };
 

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/guarded.h"
 #include "base/status.h"
 
 namespace ecpipe {
@@ -54,7 +55,7 @@ class RootCalls {
    public:
     // What the call returned. UNAVAILABLE: it has not come back by `deadline`, or all threads of
     // the directory hang already; a result that comes later is destroyed. RESOURCE_EXHAUSTED: there
-    // is no thread to make it. Call it once.
+    // is no thread to make it, or no memory. Call it once.
     absl::StatusOr<T> Await(TimePoint deadline) {
       ECPIPE_RETURN_IF_ERROR(AwaitCall(state_.get(), call_.get(), deadline));
       return *std::move(*result_);
@@ -76,8 +77,9 @@ class RootCalls {
     Pending<T> pending;
     pending.state_ = state_;
     pending.result_ = std::make_shared<std::optional<absl::StatusOr<T>>>();
-    pending.call_ =
-        Queue([result = pending.result_, call = std::move(call)] { result->emplace(call()); });
+    pending.call_ = Queue([result = pending.result_, call = std::move(call)] {
+      result->emplace(Guarded(std::cref(call)));
+    });
     return pending;
   }
 

@@ -302,8 +302,8 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(
   if (ssl == nullptr) throw std::bad_alloc();
   ERR_clear_error();
   const auto bad = [&](const char* key, const std::string& what) {
-    troubles->Add(key,
-                  absl::InvalidArgumentError("TLS: cannot use " + what + ": " + QueuedTlsError()));
+    troubles->AddOfFile(
+        key, absl::InvalidArgumentError("TLS: cannot use " + what + ": " + QueuedTlsError()));
   };
   SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION);
   SSL_CTX_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -315,14 +315,14 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(
     bad("tls.ca", "the CA file " + files.ca);
   } else {
     absl::StatusOr<Crls> crls = LoadCrls(files.crl, files.ca);
-    troubles->Add("tls.crl", crls.status());
+    troubles->AddOfFile("tls.crl", crls.status());
     if (crls.ok()) loaded->crls = *std::move(crls);
   }
   if (SSL_CTX_use_certificate_chain_file(ssl, files.certificate.c_str()) != 1) {
     bad("tls.certificate", "the certificate file " + files.certificate);
   }
   const absl::Status mode = CheckKeyMode(files.key);
-  troubles->Add("tls.key", mode);
+  troubles->AddOfFile("tls.key", mode);
   if (mode.ok() && SSL_CTX_use_PrivateKey_file(ssl, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     bad("tls.key", "the key file " + files.key);
   }

@@ -11,7 +11,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -19,6 +18,7 @@
 #include "base/file_io.h"
 #include "base/process/process_stats.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "model/block_id.h"
 #include "requestor/cli/commands.h"
 #include "requestor/cli/exit_codes.h"
@@ -49,8 +49,8 @@ class CancelOnSignal {
 
   // Detached: the thread waits for signals until the process ends.
   void Watch(const std::shared_ptr<Requestor>& requestor) {
-    std::thread([signals = signals_, repairing = repairing_, cancelled = cancelled_,
-                 watched = std::weak_ptr<Requestor>(requestor)] {
+    auto watch = [signals = signals_, repairing = repairing_, cancelled = cancelled_,
+                  watched = std::weak_ptr<Requestor>(requestor)] {
       int signal = 0;
       ::sigwait(&signals, &signal);
       cancelled->store(true);
@@ -62,7 +62,13 @@ class CancelOnSignal {
       }
       ProgressDisplay::EraseForExit();
       ::_exit(kExitCancelled);
-    }).detach();
+    };
+    absl::StatusOr<Thread> thread = Thread::Start(std::move(watch));
+    if (thread.ok()) {
+      thread->detach();
+    } else {
+      ::pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);  // they end the process, as they do any
+    }
   }
 
   bool cancelled() const { return cancelled_->load(); }

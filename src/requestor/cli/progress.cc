@@ -116,7 +116,9 @@ class ProgressDisplay::SignalHandlers {
 ProgressDisplay::ProgressDisplay(ProgressOptions options) : options_(std::move(options)) {
   if (options_.style == ProgressStyle::kNone) return;
   if (options_.style == ProgressStyle::kBar) signal_handlers_ = std::make_unique<SignalHandlers>();
-  thread_ = Thread([this] { Run(); });
+  // Where the system has no thread, nothing is shown.
+  absl::StatusOr<Thread> thread = Thread::Start([this] { Run(); });
+  if (thread.ok()) thread_ = *std::move(thread);
 }
 
 ProgressDisplay::~ProgressDisplay() {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "requestor/client/c_structs.h"
 
-#include <exception>
 #include <limits>
 #include <new>
-#include <system_error>
 
 #include "base/bytes/utf8_text.h"
 #include "base/status.h"
@@ -209,23 +207,6 @@ void Fill(const RepairReport& report, ecpipe_report* filled) {
   value.seconds = report.seconds;
   value.attempts = report.attempts;
   FillKnown(value, filled);
-}
-
-absl::Status StatusOfException() {
-  try {
-    try {
-      throw;
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::system_error& failure) {  // a thread could not be started
-      return absl::ResourceExhaustedError(failure.what());
-    } catch (const std::exception& failure) {
-      return absl::InternalError(failure.what());
-    }
-  } catch (const std::bad_alloc&) {
-    // Its text takes memory as well; Tell() has it.
-    return absl::Status(absl::StatusCode::kResourceExhausted, "");
-  }
 }
 
 }  // namespace ecpipe

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -70,19 +69,5 @@ absl::Status CheckOutStructs(const ecpipe_report* report, const ecpipe_error* er
 // that is the error.
 int Tell(const absl::Status& status, ecpipe_error* error);
 void Fill(const RepairReport& report, ecpipe_report* filled);
-
-// In a handler: what the exception says. RESOURCE_EXHAUSTED for memory (without a message) and
-// threads, else INTERNAL. Does not throw.
-absl::Status StatusOfException();
-
-// Runs what a C function does, and keeps exceptions inside the library.
-template <typename Call>
-absl::Status Guarded(Call call) {
-  try {
-    return call();
-  } catch (const std::exception&) {
-    return StatusOfException();
-  }
-}
 
 }  // namespace ecpipe

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/process/blocked_signals.h"
 #include "base/process/version.h"

@@ -2,9 +2,9 @@
 #include "requestor/client/repair_watch.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/status.h"
 #include "model/fault.h"
 
@@ -21,15 +21,17 @@ RepairWatch::RepairWatch(CoordinatorApi* coordinator, PartRunner* runner,
     : coordinator_(coordinator),
       runner_(runner),
       missing_bytes_(std::move(missing_bytes)),
-      options_(options),
-      thread_([this] {
-        // It only asks for advice: where that fails, for want of memory say, the attempt goes on
-        // without it, and the process that uses the library does too.
-        try {
-          Run();
-        } catch (const std::exception&) {
-        }
-      }) {}
+      options_(options) {
+  // It only asks for advice: where there is no thread or no memory for that, the attempt goes on
+  // without it, and so does the process that uses the library.
+  absl::StatusOr<Thread> thread = Thread::Start([this] {
+    (void)Guarded([&] {
+      Run();
+      return absl::OkStatus();
+    });
+  });
+  if (thread.ok()) thread_ = *std::move(thread);
+}
 
 RepairWatch::~RepairWatch() {
   stopping_.request_stop();
@@ -38,7 +40,7 @@ RepairWatch::~RepairWatch() {
     const MutexLock lock(&mutex_);
   }
   stop_.NotifyAll();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 bool RepairWatch::BringsLittle() const {

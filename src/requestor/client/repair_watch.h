@@ -14,8 +14,9 @@
 
 namespace ecpipe {
 
-// Watches one attempt from construction to destruction, on a thread of its own. Destruction ends a
-// running call to the coordinator.
+// Watches one attempt from construction to destruction, on a thread of its own; where the system
+// has none, nobody watches, and the attempt ends by its own deadlines. Destruction ends a running
+// call to the coordinator.
 class RepairWatch {
  public:
   struct Options {
@@ -46,7 +47,7 @@ class RepairWatch {
   Mutex mutex_;
   CondVar stop_;
   std::stop_source stopping_;
-  Thread thread_;
+  Thread thread_;  // none if there was none to be had
 };
 
 }  // namespace ecpipe

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/process/blocked_signals.h"
-#include "requestor/client/c_structs.h"
 
 namespace ecpipe {
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/process/log.h"
 #include "base/status.h"
 #include "model/plan/repair_plan.h"
@@ -168,7 +169,11 @@ void Endpoint::AcceptSome() {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
     UniqueFd fd(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.valid()) {
-      Open(std::move(fd));
+      // Without memory for it, it is closed.
+      (void)Guarded([&] {
+        Open(std::move(fd));
+        return absl::OkStatus();
+      });
       continue;
     }
     const bool exhausted =
@@ -245,7 +250,13 @@ void Endpoint::Open(UniqueFd fd) {
 }
 
 void Endpoint::Serve(Connection* connection) {
-  const EndpointSession::Outcome outcome = connection->session->Run();
+  EndpointSession::Outcome outcome;
+  // What a repair throws the session tells its client. Of all else the client sees the end of the
+  // connection, as when the daemon has ended.
+  outcome.status.Update(Guarded([&] {
+    outcome = connection->session->Run();
+    return absl::OkStatus();
+  }));
   if (outcome.repair || !outcome.status.ok()) {
     Log(outcome.status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "endpoint.end",
         {{"user", connection->peer.text()},

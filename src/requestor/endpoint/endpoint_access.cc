@@ -31,12 +31,19 @@ size_t ShareOf(size_t max_connections, double share) {
   return std::max<size_t>(1, static_cast<size_t>(static_cast<double>(max_connections) * share));
 }
 
+// It may be a mistake, or a directory of users that does not answer yet while the host starts: the
+// names cannot tell.
+absl::Status Unknown(const std::string& key, const std::string& who) {
+  return absl::UnavailableError(key + ": there is no " + who +
+                                ", or whoever knows it does not answer yet");
+}
+
 absl::StatusOr<std::set<uid_t>> UsersNamed(const std::string& key,
                                            const std::vector<std::string>& names) {
   std::set<uid_t> users;
   for (const std::string& name : names) {
     const passwd* const found = ::getpwnam(name.c_str());  // at the start: nobody else asks
-    if (found == nullptr) return absl::InvalidArgumentError(key + ": there is no user " + name);
+    if (found == nullptr) return Unknown(key, "user " + name);
     users.insert(found->pw_uid);
   }
   return users;
@@ -47,7 +54,7 @@ absl::StatusOr<std::set<gid_t>> GroupsNamed(const std::string& key,
   std::set<gid_t> groups;
   for (const std::string& name : names) {
     const group* const found = ::getgrnam(name.c_str());
-    if (found == nullptr) return absl::InvalidArgumentError(key + ": there is no group " + name);
+    if (found == nullptr) return Unknown(key, "group " + name);
     groups.insert(found->gr_gid);
   }
   return groups;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "base/guarded.h"
 #include "base/status.h"
 
 namespace ecpipe {
@@ -79,7 +80,7 @@ EndpointSession::Outcome EndpointSession::Run() {
     }
     outcome.status = access_->CheckCookie(request->cookie);
     outcome.repair = outcome.status.ok();
-    if (outcome.repair) outcome.status = Repair(*request, &outcome);
+    if (outcome.repair) outcome.status = Guarded([&] { return Repair(*request, &outcome); });
   }
   if (!outcome.status.ok()) SendError(outcome.status);
   MutexLock lock(&mutex_);
@@ -147,11 +148,12 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
     taken += pieces[0].size();
     return absl::OkStatus();
   };
-  const absl::StatusOr<RepairReport> report =
-      source->Read(request, sink, [&](const RepairReport& so_far) {
-        begun = so_far;
-        outcome->repair_id = so_far.repair_id;
-      });
+  const absl::StatusOr<RepairReport> report = Guarded([&] {
+    return source->Read(request, sink, [&](const RepairReport& so_far) {
+      begun = so_far;
+      outcome->repair_id = so_far.repair_id;
+    });
+  });
   {
     // Nobody may cancel it from here on: it is about to go.
     MutexLock lock(&mutex_);

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
 #include "base/mutex.h"
+#include "base/side_by_side.h"
 #include "base/status.h"
 
 namespace ecpipe {
@@ -31,25 +31,20 @@ struct Piece {
 // Fills the pieces, several at a time.
 absl::Status ReadPieces(const StripedFile::Part& part, const ReadBlockFn& read,
                         std::vector<Piece>* pieces) {
-  std::atomic<size_t> next{0};
+  std::atomic<bool> enough{false};
   Mutex mutex;
   absl::Status failed;
-  const auto work = [&] {
-    for (size_t i = next++; i < pieces->size(); i = next++) {
-      Piece& piece = (*pieces)[i];
-      piece.bytes.assign(static_cast<size_t>(piece.range.bytes), 0);
-      if (piece.bytes.empty() || part.data_blocks[i].empty()) continue;  // zeros
-      const absl::Status status = read(part.data_blocks[i], piece.range.offset, piece.bytes);
-      if (status.ok()) continue;
-      next = pieces->size();
-      MutexLock lock(&mutex);
-      failed.Update(status);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min(kReaders, pieces->size()); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  SideBySide(pieces->size(), kReaders, [&](size_t i) {
+    if (enough) return;
+    Piece& piece = (*pieces)[i];
+    piece.bytes.assign(static_cast<size_t>(piece.range.bytes), 0);
+    if (piece.bytes.empty() || part.data_blocks[i].empty()) return;  // zeros
+    const absl::Status status = read(part.data_blocks[i], piece.range.offset, piece.bytes);
+    if (status.ok()) return;
+    enough = true;
+    MutexLock lock(&mutex);
+    failed.Update(status);
+  });
   MutexLock lock(&mutex);
   return failed;
 }

@@ -7,6 +7,7 @@
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -154,6 +155,32 @@ TEST_P(AtomicFiles, ReadsBackBeforeCommit) {
   ASSERT_TRUE(file.ReadAt(1, out).ok());
   EXPECT_THAT(out, ElementsAre(2, 3));
   EXPECT_EQ(file.ReadAt(2, out).code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_P(AtomicFiles, RoomCanBeSetAside) {
+  constexpr uint64_t kBytes = 1 << 20;
+  const std::string path = scratch_.File("a");
+  auto file = AtomicFile::Create(path).value();
+  const absl::StatusOr<bool> set_aside = file.Reserve(kBytes);
+  ASSERT_TRUE(set_aside.ok()) << set_aside.status();
+  if (!*set_aside) GTEST_SKIP() << "this file system cannot";
+  ASSERT_TRUE(file.WriteAt(0, std::vector<uint8_t>{1, 2, 3}).ok());
+  ASSERT_TRUE(file.Commit().ok());
+  struct stat info{};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_size, 3) << "it is as long as what was written";
+  EXPECT_GE(static_cast<uint64_t>(info.st_blocks) * 512, kBytes);
+}
+
+TEST_P(AtomicFiles, MoreRoomThanThereIsIsRefused) {
+  struct statvfs disk{};
+  ASSERT_EQ(::statvfs(scratch_.File("").c_str(), &disk), 0);
+  auto file = AtomicFile::Create(scratch_.File("a")).value();
+  const absl::StatusOr<bool> small = file.Reserve(4096);
+  ASSERT_TRUE(small.ok()) << small.status();
+  if (!*small) GTEST_SKIP() << "this file system cannot";
+  const uint64_t all = uint64_t{disk.f_blocks} * disk.f_frsize;
+  EXPECT_TRUE(absl::IsResourceExhausted(file.Reserve(2 * all).status()));
 }
 
 TEST_P(AtomicFiles, ReplacesByDefault) {

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a daemon writes where others look: its log and its ready file.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 
+#include "base/process/config_troubles.h"
 #include "base/process/daemon.h"
 #include "base/process/directory_lock.h"
 #include "base/process/log.h"
 #include "base/process/log_line.h"
+#include "base/unique_fd.h"
 #include "nlohmann/json.hpp"
 #include "unit/coordinator/store/scratch_directory.h"
 
@@ -123,6 +127,64 @@ TEST(Log, TheJournalIsToldThePriority) {
   EXPECT_THAT(Logged("x"), MatchesRegex("<3>....-..-..T.* ERROR test.event value=x\n"));
   SetLog({});
   EXPECT_THAT(Logged("x"), MatchesRegex("....-..-..T.* ERROR test.event value=x\n"));
+}
+
+// Its reader has stopped.
+TEST(Log, WaitsForNobody) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const UniqueFd before(::dup(STDERR_FILENO));
+  ASSERT_GE(::dup2(writer.get(), STDERR_FILENO), 0);
+  writer.reset();
+  const std::string value(1000, 'x');
+  constexpr int kLines = 1000;  // far more than the pipe holds
+  for (int i = 0; i < kLines; ++i) Log(LogLevel::kError, "test.event", {{"value", value}});
+  std::string text;
+  const auto read_all = [&] {
+    ::fcntl(reader.get(), F_SETFL, O_NONBLOCK);
+    std::array<char, 4096> piece{};
+    for (ssize_t got = 0; (got = ::read(reader.get(), piece.data(), piece.size())) > 0;) {
+      text.append(piece.data(), static_cast<size_t>(got));
+    }
+  };
+  read_all();
+  Log(LogLevel::kError, "test.again", {});
+  read_all();
+  ::dup2(before.get(), STDERR_FILENO);
+  const auto lines_of = [&](const std::string& event) {
+    int lines = 0;
+    for (size_t at = 0; (at = text.find(event, at)) != std::string::npos; ++at) ++lines;
+    return lines;
+  };
+  const int whole = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  EXPECT_EQ(lines_of("test.again"), 1);
+  EXPECT_EQ(lines_of("log.left_out"), 1);
+  EXPECT_LT(whole, kLines);
+  EXPECT_THAT(text, testing::HasSubstr(" ERROR test.again\n"));
+}
+
+// systemd does not start a daemon again after 2.
+TEST(ExitCode, IsTwoForWhatOnlyAnEditMends) {
+  const absl::Status bad = absl::InvalidArgumentError("a.toml:3: unknown key");
+  const absl::Status missing = absl::NotFoundError("open /mnt/1/blocks: No such file or directory");
+  EXPECT_EQ(Refuse("p", bad), 2);
+  EXPECT_EQ(Refuse("p", missing), 2) << "there is no such configuration file";
+  EXPECT_EQ(Refuse("p", bad, MendOfStart(bad)), 2);
+  for (const absl::Status& later :
+       {missing, absl::UnavailableError("allow_users: there is no user x"),
+        absl::PermissionDeniedError("open the audit file")}) {
+    EXPECT_EQ(Refuse("p", later, MendOfStart(later)), 1) << later;
+  }
+}
+
+TEST(ExitCode, IsOneForTroublesWithFilesThatTheConfigurationNames) {
+  ConfigTroubles troubles;
+  troubles.AddOfFile("tls.key", absl::InvalidArgumentError("there is no such file"));
+  EXPECT_TRUE(troubles.MayMend());
+  troubles.Add("listen.data", absl::InvalidArgumentError("no address"));
+  EXPECT_FALSE(troubles.MayMend());
 }
 
 TEST(ReadyFile, FollowsNoLink) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "unit/net/name_server.h"
 
 namespace ecpipe::host_lookups_test {
@@ -64,6 +66,16 @@ TEST_F(HostLookupsTest, ANameIsAskedForOnceAndAFailureIsNotKept) {
     EXPECT_TRUE(absl::IsUnavailable(failure) && HostLookups::NobodyKnows(failure)) << failure;
   }
   EXPECT_THAT(server_.asked(), SizeIs(4));
+}
+
+TEST_F(HostLookupsTest, WhatALookUpThrowsIsItsError) {
+  HostLookups lookups([](const std::string& host) -> absl::StatusOr<HostLookups::Addresses> {
+    if (host == "heavy") throw std::bad_alloc();
+    return HostLookups::Addresses{"192.0.2.1"};
+  });
+  const absl::Status status = lookups.Begin("heavy")->Await(Patience()).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(lookups.Begin("light")->Await(Patience()).ok());
 }
 
 TEST_F(HostLookupsTest, ThreadsAreLimitedAndAllNamesHaveTheirTurn) {

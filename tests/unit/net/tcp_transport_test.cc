@@ -136,6 +136,39 @@ TEST_P(EitherTcpTransportTest, AnErrorArrivesWithCodeTextAndNode) {
   EXPECT_TRUE(sent.get().ok());
 }
 
+TEST_P(EitherTcpTransportTest, AnErrorInTheMiddleOfAFrameArrivesAfterTheFrame) {
+  Offer();
+  const Bytes payload = RandomBytes(4 << 20, 1);
+  constexpr uint32_t kFrames = 1000;
+  auto receiver = Dial(kFrames);
+  auto whole = std::async(std::launch::async, [&] {
+    uint32_t frame = 0;
+    // Until the socket takes a part of a frame.
+    while (frame < kFrames && sender_->bytes_sent() % (kFrameHeaderBytes + payload.size()) == 0) {
+      const auto sent = sender_->TrySend(Header(frame, payload.size()), payload,
+                                         SliceSender::Next::kUnknown);
+      EXPECT_TRUE(sent.ok()) << sent.status();
+      if (sent.ok() && *sent) {
+        ++frame;
+      } else if (sender_->bytes_sent() == 0) {
+        EXPECT_TRUE(WaitToSend().ok());
+      }
+    }
+    sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"));
+    sender_.reset();
+    return frame + 1;
+  });
+  Bytes got(payload.size());
+  uint32_t received = 0;
+  absl::Status status;
+  while ((status = ReceiveFrame(receiver.get(), Header(received, got.size()), got)).ok()) {
+    ++received;
+    EXPECT_EQ(got, payload);
+  }
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_EQ(received, whole.get());
+}
+
 // Who dials first and who gives up first are races: both orders end with the reason, at once.
 TEST_P(EitherTcpTransportTest, AnErrorReachesAReceiverThatComesLate) {
   StartServer({.handshake_timeout = std::chrono::hours(1)});

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct Watch {
 struct BlockPlan {
   int quick_until = INT_MAX;  // this many reads are answered at once
   int fail_at = INT_MAX;      // reads at or beyond this slice fail
+  int throw_at = INT_MAX;     // for the waiting read of this slice there is no memory
   int hang_at = INT_MAX;      // the waiting read of this slice hangs until `answer`
 };
 
@@ -50,6 +52,7 @@ class WatchedBlock : public BlockReader {
       watch_->answer.get_future().wait();
     }
     if (SliceOf(offset) >= plan_.fail_at) return absl::DataLossError("bad sector");
+    if (SliceOf(offset) == plan_.throw_at) throw std::bad_alloc();
     Fill(offset, out);
     return absl::OkStatus();
   }
@@ -266,6 +269,12 @@ TEST_F(LocalReaderTest, AnErrorOfTheThreadWakesTheConsumer) {
   reader_->Allow(4);
   EXPECT_EQ(ProgressTo(0, 3).status(), absl::DataLossError("bad sector"));
   EXPECT_EQ(watch_->waiting_reads, 3) << "nothing is read after an error";
+}
+
+TEST_F(LocalReaderTest, WithoutMemoryForAReadThatFails) {
+  Open(5, 4, {.quick_until = 0, .throw_at = 2});
+  reader_->Allow(4);
+  EXPECT_TRUE(absl::IsResourceExhausted(ProgressTo(0, 3).status()));
 }
 
 TEST_F(LocalReaderTest, EndsWhileItsThreadWaitsForWork) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <new>
 #include <thread>
 
 #include "base/fault_points.h"
@@ -251,46 +252,6 @@ TEST_F(Engines, AHopAsksItsDiskBeforeAnythingComesFromTheHopsBeforeIt) {
   thread.join();
 }
 
-// A block that cannot be read, which counts how often somebody tries.
-class BadBlock : public BlockReader {
- public:
-  explicit BadBlock(std::atomic<int>* reads) : reads_(reads) {}
-  uint64_t bytes() const override { return kBlockBytes; }
-  absl::Status ReadAt(uint64_t, std::span<uint8_t>) override { return absl::DataLossError("bad"); }
-  absl::StatusOr<bool> TryReadAt(uint64_t, std::span<uint8_t>) override {
-    ++*reads_;
-    return absl::DataLossError("bad");
-  }
-
- private:
-  std::atomic<int>* const reads_;
-};
-
-TEST_F(Engines, ADiskThatFailsIsAskedOnce) {
-  RepairPlan plan = Plan("rp", {0}, {0, 1000, 1000});
-  PartContext context;
-  context.repair_id = 97;
-  context.stripe = &stripe_;
-  context.new_token = [] { return EdgeToken{}; };
-  for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
-  const RepairPart part = BuildParts(plan, context)->at(plan.lanes[0].hops[1].node);
-  std::atomic<int> reads{0};
-  PartRunner::Blocks blocks;
-  blocks[0] = std::make_unique<BadBlock>(&reads);
-  const auto runner =
-      PartRunner::Create(part, std::move(blocks), transport_.get(), nullptr, options_);
-  ASSERT_TRUE(runner.ok()) << runner.status();
-  std::thread thread([&] { EXPECT_TRUE(absl::IsCancelled((*runner)->Run())); });
-  // Each answer is a turn of the part's loop, which waits for the hop before it.
-  std::vector<HopProgress> progress;
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_TRUE((*runner)->Progress(std::chrono::seconds(10), &progress));
-  }
-  EXPECT_EQ(reads, 1);
-  (*runner)->Cancel(absl::CancelledError("seen"));
-  thread.join();
-}
-
 TEST_F(Engines, CancelEndsARunThatWaits) {
   RepairPlan plan = Plan("rp", {0}, {0, kBlockBytes, 1000});
   PartContext context;
@@ -322,6 +283,30 @@ class FirstWriteSink : public SliceSink {
  private:
   const std::function<void()> at_first_;
 };
+
+TEST_F(Engines, WithoutMemoryAPartFailsAndTellsTheOthers) {
+  RepairPlan plan = Plan("rp", {0}, {0, kBlockBytes, 1000});
+  PartContext context;
+  context.repair_id = 102;
+  context.stripe = &stripe_;
+  context.new_token = [] { return EdgeToken{}; };
+  for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
+  std::map<std::string, RepairPart> parts = *BuildParts(plan, context);
+  std::map<std::string, std::unique_ptr<PartRunner>> runners;
+  FirstWriteSink sink([] { throw std::bad_alloc(); });
+  for (const auto& [node, part] : parts) {
+    runners[node] = *PartRunner::Create(part, Open(part), transport_.get(),
+                                        node == "r0" ? &sink : nullptr, options_);
+  }
+  std::map<std::string, absl::Status> ended;
+  for (const auto& [node, runner] : runners) ended[node];
+  std::vector<std::thread> threads;
+  for (const auto& [node, runner] : runners) {
+    threads.emplace_back([&, at = &ended.at(node), each = runner.get()] { *at = each->Run(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(absl::IsResourceExhausted(ended.at("r0"))) << ended.at("r0");
+}
 
 TEST_F(Engines, CancelEndsARunThatAlwaysHasSomethingToDo) {
   constexpr uint32_t kSliceBytes = 200;

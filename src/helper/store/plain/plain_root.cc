@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <functional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -48,6 +50,24 @@ bool IsFile(int directory, const char* name, struct stat* info) {
   return ::fstatat(directory, name, info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info->st_mode);
 }
 
+bool IsSame(const PlainRoot::Opened& opened, const struct stat& there) {
+  return opened.device == there.st_dev && opened.inode == there.st_ino;
+}
+
+// The file systems of the directories above the one that the path leads to, but for its own: where
+// it would lie if its own were not mounted. Empty: they cannot be told.
+std::set<dev_t> DisksAbove(const std::string& path, dev_t own) {
+  std::set<dev_t> disks;
+  std::error_code failed;
+  std::filesystem::path at = std::filesystem::canonical(path, failed);
+  while (!failed && at.has_relative_path()) {
+    at = at.parent_path();
+    struct stat info{};
+    if (::stat(at.c_str(), &info) == 0 && info.st_dev != own) disks.insert(info.st_dev);
+  }
+  return disks;
+}
+
 // While it is ok(), no other process has the directory open as a root. The shared lock comes back
 // at its end.
 class OnlyUser {
@@ -65,47 +85,101 @@ class OnlyUser {
 
 }  // namespace
 
-absl::StatusOr<int> PlainRoot::Fd() const {
-  const absl::Status opened = Open();
-  if (!opened.ok()) return absl::UnavailableError(std::string(opened.message()));
-  MutexLock lock(&mutex_);
-  return fd_.get();
+absl::StatusOr<std::shared_ptr<const PlainRoot::Opened>> PlainRoot::Use() const {
+  {
+    struct stat there{};
+    const bool found = ::stat(path.c_str(), &there) == 0;
+    MutexLock lock(&mutex_);
+    if (found && opened_ != nullptr && IsSame(*opened_, there)) return opened_;
+  }
+  absl::StatusOr<std::shared_ptr<const Opened>> opened = OpenNow();
+  if (opened.ok()) return Take(*std::move(opened));
+  TellFailed(opened.status());
+  return absl::UnavailableError(std::string(opened.status().message()));
 }
 
 absl::Status PlainRoot::Open() const {
-  {
-    MutexLock lock(&mutex_);
-    if (fd_.valid()) return absl::OkStatus();
-  }
+  absl::StatusOr<std::shared_ptr<const Opened>> opened = OpenNow();
+  if (opened.ok()) Take(*std::move(opened));
+  return opened.status();
+}
+
+absl::StatusOr<std::shared_ptr<const PlainRoot::Opened>> PlainRoot::OpenNow() const {
   ECPIPE_RETURN_IF_ERROR(RootFault("root", number));
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto opened = std::make_shared<Opened>();
+  opened->fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // A mistake in the configuration, which no disk that comes back mends.
-  if (!fd.valid() && errno == ENOTDIR) {
+  if (!opened->fd.valid() && errno == ENOTDIR) {
     return absl::InvalidArgumentError("block root " + path + " is not a directory");
   }
-  if (!fd.valid()) return ErrnoStatus(errno, "open block root " + path);
+  struct stat info{};
+  if (!opened->fd.valid() || ::fstat(opened->fd.get(), &info) != 0) {
+    return ErrnoStatus(errno, "open block root " + path);
+  }
+  opened->device = info.st_dev;
+  opened->inode = info.st_ino;
+  ECPIPE_RETURN_IF_ERROR(CheckDisk(*opened));
   // Where there are no locks, nothing is removed either.
-  if (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (::flock(opened->fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return absl::UnavailableError("another process removes blocks in block root " + path);
   }
+  return opened;
+}
+
+absl::Status PlainRoot::CheckDisk(const Opened& opened) const {
+  MutexLock lock(&mutex_);
+  if (!disks_above_.contains(opened.device)) return absl::OkStatus();
+  return absl::UnavailableError("the disk of block root " + path +
+                                " has gone: the directory is on the disk of the one above it, and "
+                                "had one of its own before; mount that again, or restart the "
+                                "helper if blocks are to be kept there");
+}
+
+std::shared_ptr<const PlainRoot::Opened> PlainRoot::Take(
+    std::shared_ptr<const Opened> opened) const {
+  const std::set<dev_t> above = DisksAbove(path, opened->device);
+  bool exchanged = false;
   bool is_back = false;
   {
     MutexLock lock(&mutex_);
-    if (fd_.valid()) return absl::OkStatus();
-    fd_ = std::move(fd);
-    is_back = std::exchange(told_, false);
+    const bool same = opened_ != nullptr && opened_->device == opened->device &&
+                      opened_->inode == opened->inode;
+    if (same) return opened_;
+    exchanged = opened_ != nullptr;
+    is_back = !trouble_.ok();
+    trouble_ = absl::OkStatus();
+    opened_ = opened;
+    disks_above_.insert(above.begin(), above.end());
+    // Another directory has files of its own that were left.
+    if (std::exchange(was_open_, true)) cleaned_ = false;
   }
   if (is_back) Log(LogLevel::kInfo, "store.root_back", {{"root", path}});
-  return absl::OkStatus();
+  if (exchanged) Log(LogLevel::kWarning, "store.root_exchanged", {{"root", path}});
+  return opened;
+}
+
+absl::Status PlainRoot::CheckStill(const Opened& opened) const {
+  struct stat there{};
+  if (::stat(path.c_str(), &there) == 0 && IsSame(opened, there)) return absl::OkStatus();
+  return absl::UnavailableError("block root " + path +
+                                " leads elsewhere by now: what was stored is not there");
 }
 
 void PlainRoot::TellFailed(const absl::Status& why) const {
+  bool news = false;
   {
     MutexLock lock(&mutex_);
-    if (fd_.valid()) return;  // by now
-    told_ = true;
+    news = trouble_.ok();
+    trouble_ = why;
+    opened_ = nullptr;
   }
+  if (!news) return;
   Log(LogLevel::kWarning, "store.root_failed", {{"root", path}, {"status", StatusText(why)}});
+}
+
+absl::Status PlainRoot::trouble() const {
+  MutexLock lock(&mutex_);
+  return trouble_;
 }
 
 void PlainRoot::Clean() const {
@@ -118,7 +192,8 @@ void PlainRoot::Clean() const {
 
 absl::StatusOr<PlainRoot::FoundBlock> PlainRoot::OpenBlock(const std::string& block_id) const {
   ECPIPE_RETURN_IF_ERROR(RootFault("open", number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, Fd());
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Opened> opened_root, Use());
+  const int root_fd = opened_root->fd.get();
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) {
     // O_NONBLOCK: a FIFO under this name must not hang the open; it is refused below.
@@ -145,28 +220,29 @@ absl::StatusOr<PlainRoot::FoundBlock> PlainRoot::OpenBlock(const std::string& bl
 
 absl::StatusOr<PlainRoot::DiskRoom> PlainRoot::Disk() const {
   ECPIPE_RETURN_IF_ERROR(RootFault("open", number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, Fd());
-  struct stat info{};
-  if (::fstat(root_fd, &info) != 0) return ErrnoStatus(errno, "stat " + path);
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Opened> opened_root, Use());
+  const int root_fd = opened_root->fd.get();
   struct statvfs space{};
   if (::fstatvfs(root_fd, &space) != 0) return ErrnoStatus(errno, "statvfs " + path);
-  return DiskRoom{info.st_dev, uint64_t{space.f_bavail} * space.f_frsize,
+  return DiskRoom{opened_root->device, uint64_t{space.f_bavail} * space.f_frsize,
                   uint64_t{space.f_blocks} * space.f_frsize};
 }
 
 absl::StatusOr<PlainRoot::RoomForBlock> PlainRoot::RoomFor(const std::string& block_id) const {
   ECPIPE_RETURN_IF_ERROR(RootFault("open", number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, Fd());
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Opened> opened_root, Use());
+  const int root_fd = opened_root->fd.get();
   struct stat info{};
   const bool has = ::fstatat(root_fd, block_id.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
   struct statvfs space{};
   if (::fstatvfs(root_fd, &space) != 0) return ErrnoStatus(errno, "statvfs " + path);
-  return RoomForBlock{has, uint64_t{space.f_bavail} * space.f_frsize};
+  return RoomForBlock{has, opened_root->device, uint64_t{space.f_bavail} * space.f_frsize};
 }
 
 absl::StatusOr<StoreInventory> PlainRoot::Count() const {
   ECPIPE_RETURN_IF_ERROR(RootFault("count", number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, Fd());
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Opened> opened_root, Use());
+  const int root_fd = opened_root->fd.get();
   Clean();
   StoreInventory inventory;
   ECPIPE_RETURN_IF_ERROR(ForEachName(root_fd, path, [&](int directory, const char* name) {
@@ -181,7 +257,8 @@ absl::StatusOr<StoreInventory> PlainRoot::Count() const {
 absl::StatusOr<std::vector<BlockFile>> PlainRoot::List(const std::string& after,
                                                        size_t most) const {
   ECPIPE_RETURN_IF_ERROR(RootFault("count", number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, Fd());
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Opened> opened_root, Use());
+  const int root_fd = opened_root->fd.get();
   std::vector<std::string> ids;
   ECPIPE_RETURN_IF_ERROR(ForEachName(root_fd, path, [&](int, const char* name) {
     if (name > after) ids.emplace_back(name);
@@ -198,7 +275,8 @@ absl::StatusOr<std::vector<BlockFile>> PlainRoot::List(const std::string& after,
 
 absl::Status PlainRoot::Remove(const BlockFile& file, TimePoint deadline) const {
   ECPIPE_RETURN_IF_ERROR(RootFault("open", number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, Fd());
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Opened> opened_root, Use());
+  const int root_fd = opened_root->fd.get();
   const OnlyUser only(root_fd);
   if (!only.ok()) {
     return absl::FailedPreconditionError("block root " + path +

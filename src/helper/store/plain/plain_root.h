@@ -2,6 +2,7 @@
 // One directory of blocks in the plain layout (plain_store.h).
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,20 +25,33 @@
 
 namespace ecpipe {
 
-// Thread-safe. All calls block on its disk. All that is read, stored or removed lies below one
-// descriptor, wherever the path leads by then; it is opened by the first call that can. UNAVAILABLE
-// from the calls that use it: it cannot be opened, so what it has is unknown. The descriptor has a
-// shared lock (flock) as long as it is open.
+// Thread-safe. All calls block on its disk. Each call looks whether the path still leads to the
+// directory that is open, and opens the other one if not: its disk was unmounted or exchanged. One
+// that had a file system of its own and lies on that of a directory above it by now is not used:
+// the disk has gone, and what would be stored there would vanish below the next one. UNAVAILABLE
+// from the calls that use it: it cannot be opened, so what it has is unknown. What is open has a
+// shared lock (flock).
 class PlainRoot {
  public:
+  // The directory as it was opened. Shared: calls and writers go on with it when it is exchanged.
+  struct Opened {
+    UniqueFd fd;
+    dev_t device = 0;
+    ino_t inode = 0;
+  };
+
   PlainRoot(std::string the_path, size_t the_number)
       : path(std::move(the_path)), number(the_number) {}
 
-  absl::StatusOr<int> Fd() const;
+  absl::StatusOr<std::shared_ptr<const Opened>> Use() const;
   // The error of the system. INVALID_ARGUMENT: the path leads to something else than a directory.
   absl::Status Open() const;
-  // That it could not be opened at the start.
+  // UNAVAILABLE: the path leads to another directory by now, or to none.
+  absl::Status CheckStill(const Opened& opened) const;
+  // That it cannot be opened. Logs it if that is news.
   void TellFailed(const absl::Status& why) const;
+  // Why it could not be opened when that was tried last. Waits for no disk.
+  absl::Status trouble() const;
   // Removes, once, what helpers that were killed have left there.
   void Clean() const;
 
@@ -57,6 +72,7 @@ class PlainRoot {
 
   struct RoomForBlock {
     bool has_block = false;
+    dev_t device = 0;
     uint64_t free_bytes = 0;
   };
   absl::StatusOr<RoomForBlock> RoomFor(const std::string& block_id) const;
@@ -77,9 +93,18 @@ class PlainRoot {
  private:
   BlockFile FileOf(const std::string& block_id, const struct stat& info) const;
 
+  // What the path leads to. INVALID_ARGUMENT as of Open().
+  absl::StatusOr<std::shared_ptr<const Opened>> OpenNow() const;
+  // Whether it may take the place of what was open before.
+  absl::Status CheckDisk(const Opened& opened) const;
+  // Takes it, unless another call has taken the same. Returns which.
+  std::shared_ptr<const Opened> Take(std::shared_ptr<const Opened> opened) const;
+
   mutable Mutex mutex_;
-  mutable UniqueFd fd_ ABSL_GUARDED_BY(mutex_);  // stays, once it is valid
-  mutable bool told_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(mutex_);  // null: it cannot be used
+  mutable std::set<dev_t> disks_above_ ABSL_GUARDED_BY(mutex_);  // of directories above its mount
+  mutable absl::Status trouble_ ABSL_GUARDED_BY(mutex_);
+  mutable bool was_open_ ABSL_GUARDED_BY(mutex_) = false;
   mutable std::atomic<bool> cleaned_{false};
 };
 

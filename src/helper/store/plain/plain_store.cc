@@ -15,8 +15,10 @@
 #include "base/file_io.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "helper/store/hung_reads.h"
 #include "helper/store/plain/block_claims.h"
 #include "helper/store/plain/plain_root.h"
+#include "helper/store/plain/promised_room.h"
 #include "helper/store/root_calls.h"
 #include "model/block_checksums.h"
 #include "model/block_id.h"
@@ -29,17 +31,23 @@ constexpr AtomicFile::Options kOwnFile = {.access = AtomicFile::Access::kService
 
 class PlainBlockWriter : public BlockWriter {
  public:
-  // No checksum file is written without an id.
-  PlainBlockWriter(std::shared_ptr<const PlainRoot> root, BlockClaims::Claim claim, AtomicFile file,
-                   uint64_t bytes, std::string block_id)
-      : root_(std::move(root)),
-        claim_(std::move(claim)),
-        file_(std::move(file)),
-        bytes_(bytes),
-        block_id_(std::move(block_id)) {}
+  // What a writer needs beside its file.
+  struct Parts {
+    std::shared_ptr<const PlainRoot> root;            // shared with the store
+    std::shared_ptr<const PlainRoot::Opened> opened;  // shared with the root
+    BlockClaims::Claim claim;
+    std::shared_ptr<PromisedRoom::Promise> promise;   // shared with who made it; null: none
+    uint64_t bytes = 0;
+    std::string block_id;  // empty: no checksum file is written
+  };
+
+  PlainBlockWriter(Parts parts, AtomicFile file)
+      : parts_(std::move(parts)), file_(std::move(file)) {}
 
   absl::Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes) override {
-    return file_.WriteAt(offset, bytes);
+    ECPIPE_RETURN_IF_ERROR(file_.WriteAt(offset, bytes));
+    if (parts_.promise != nullptr) parts_.promise->Written(bytes.size());
+    return absl::OkStatus();
   }
 
   absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
@@ -47,20 +55,22 @@ class PlainBlockWriter : public BlockWriter {
   }
 
   absl::Status Commit() override {
-    if (!block_id_.empty()) ECPIPE_RETURN_IF_ERROR(CommitChecksums());
-    return file_.Commit();
+    if (!parts_.block_id.empty()) ECPIPE_RETURN_IF_ERROR(CommitChecksums());
+    ECPIPE_RETURN_IF_ERROR(file_.Commit());
+    // Below a file system that was unmounted meanwhile nobody finds it.
+    return parts_.root->CheckStill(*parts_.opened);
   }
 
  private:
   // Read back, since ranges come in any order; the page cache has them still.
   absl::Status CommitChecksums() {
-    ECPIPE_ASSIGN_OR_RETURN(const int root, root_->Fd());
     ECPIPE_ASSIGN_OR_RETURN(
         ChecksumFileWriter checksums,
-        ChecksumFileWriter::CreateBelow(root, root_->path, block_id_, kOwnFile));
+        ChecksumFileWriter::CreateBelow(parts_.opened->fd.get(), parts_.root->path,
+                                        parts_.block_id, kOwnFile));
     std::vector<uint8_t> buffer(64 * size_t{kChecksumChunkBytes});
-    for (uint64_t at = 0; at < bytes_; at += buffer.size()) {
-      const auto step = static_cast<size_t>(std::min<uint64_t>(buffer.size(), bytes_ - at));
+    for (uint64_t at = 0; at < parts_.bytes; at += buffer.size()) {
+      const auto step = static_cast<size_t>(std::min<uint64_t>(buffer.size(), parts_.bytes - at));
       const std::span<uint8_t> piece = std::span(buffer).first(step);
       ECPIPE_RETURN_IF_ERROR(file_.ReadAt(at, piece));
       ECPIPE_RETURN_IF_ERROR(checksums.Append(piece));
@@ -68,26 +78,27 @@ class PlainBlockWriter : public BlockWriter {
     return checksums.Commit();
   }
 
-  const std::shared_ptr<const PlainRoot> root_;  // shared with the store
-  const BlockClaims::Claim claim_;
+  const Parts parts_;
   AtomicFile file_;
-  const uint64_t bytes_;
-  const std::string block_id_;
 };
 
-absl::StatusOr<std::unique_ptr<BlockWriter>> CreateIn(const std::shared_ptr<const PlainRoot>& root,
-                                                      BlockClaims::Claim claim,
-                                                      const std::string& block_id, uint64_t bytes,
+// `parts` without what is opened here.
+absl::StatusOr<std::unique_ptr<BlockWriter>> CreateIn(PlainBlockWriter::Parts parts,
                                                       StoredChecksums stored) {
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root->Fd());
-  ECPIPE_ASSIGN_OR_RETURN(AtomicFile file,
-                          AtomicFile::CreateBelow(root_fd, root->path + "/" + block_id, kOwnFile));
+  ECPIPE_ASSIGN_OR_RETURN(parts.opened, parts.root->Use());
+  const int root_fd = parts.opened->fd.get();
+  const std::string& block_id = parts.block_id;
+  ECPIPE_ASSIGN_OR_RETURN(
+      AtomicFile file,
+      AtomicFile::CreateBelow(root_fd, parts.root->path + "/" + block_id, kOwnFile));
+  ECPIPE_ASSIGN_OR_RETURN(const bool set_aside, file.Reserve(parts.bytes));
+  if (set_aside) parts.promise.reset();  // the disk has less room by now, and says so
   // A checksum file that is there must go on being right.
   const bool known =
       ::faccessat(root_fd, ChecksumFileName(block_id).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   const bool write = known || (stored == StoredChecksums::kWrite && CanHaveChecksumFile(block_id));
-  return std::make_unique<PlainBlockWriter>(root, std::move(claim), std::move(file), bytes,
-                                            write ? block_id : "");
+  if (!write) parts.block_id.clear();
+  return std::make_unique<PlainBlockWriter>(std::move(parts), std::move(file));
 }
 
 // The latest count of a root. A count that takes longer than anybody waits ends here all the same.
@@ -103,11 +114,13 @@ struct Place {
       : root(std::make_shared<const PlainRoot>(path, number)),
         calls(path),
         counting(path, {.max_threads = 1, .long_calls = true}),
+        reads(path),
         latest(std::make_shared<LatestCount>()) {}
 
   const std::shared_ptr<const PlainRoot> root;  // shared with calls and writers
   RootCalls calls;
   RootCalls counting;                         // takes as long as the directory is large
+  const HungReads reads;
   const std::shared_ptr<LatestCount> latest;  // shared with the count under way
 };
 
@@ -145,8 +158,7 @@ class PlainStore : public BlockStore {
     }
   }
 
-  // Opens those that can be opened now. The error of the first if that is none, or of one that is
-  // no directory.
+  // Opens those that can be opened now. The error of one that is no directory.
   absl::Status OpenRoots() {
     std::vector<RootCalls::Pending<bool>> opening;
     for (const auto& place : places_) {
@@ -156,12 +168,10 @@ class PlainStore : public BlockStore {
       }));
     }
     const auto opened = RootCalls::AwaitFirst(std::move(opening));
-    const auto is_open = [](const absl::StatusOr<bool>& each) { return each.ok(); };
-    const bool none = std::none_of(opened.begin(), opened.end(), is_open);
     std::vector<RootCalls::Pending<bool>> cleaning;
     for (size_t i = 0; i < opened.size(); ++i) {
       const absl::Status& status = opened[i].status();
-      if (!status.ok() && (none || absl::IsInvalidArgument(status))) return status;
+      if (absl::IsInvalidArgument(status)) return status;
       if (!status.ok()) {
         places_[i]->root->TellFailed(status);
         continue;
@@ -200,7 +210,7 @@ class PlainStore : public BlockStore {
       if (!there.ok() && !absl::IsNotFound(there)) return there;
     }
     if (count > 1) newest_.Note(block_id, *best);
-    if (best) return std::move(copies[*best]->reader);
+    if (best) return places_[*best]->reads.Watch(std::move(copies[*best]->reader));
     // That it could not be looked for says more than that it is not elsewhere.
     if (!failure.ok()) return failure;
     return absl::NotFoundError("block " + block_id +
@@ -214,13 +224,29 @@ class PlainStore : public BlockStore {
     if (claim == nullptr) {
       return absl::UnavailableError("an older copy of block " + block_id + " is being removed");
     }
-    ECPIPE_ASSIGN_OR_RETURN(Place * place, PlaceFor(block_id, bytes));
-    return place->calls
-        .Begin<std::unique_ptr<BlockWriter>>(
-            [root = place->root, claim, block_id, bytes, checksums = checksums_] {
-              return CreateIn(root, claim, block_id, bytes, checksums);
-            })
-        .Await(Clock::System().Now() + RootCalls::kPatience);
+    // Others may have taken the room since it was looked at: then another root is tried.
+    std::set<const Place*> full;
+    absl::Status failure;
+    while (true) {
+      absl::StatusOr<Choice> choice = PlaceFor(block_id, bytes, full);
+      if (!choice.ok()) return failure.ok() ? choice.status() : failure;
+      PlainBlockWriter::Parts parts{.root = choice->place->root,
+                                    .opened = nullptr,
+                                    .claim = claim,
+                                    .promise = std::move(choice->promise),
+                                    .bytes = bytes,
+                                    .block_id = block_id};
+      absl::StatusOr<std::unique_ptr<BlockWriter>> created =
+          choice->place->calls
+              .Begin<std::unique_ptr<BlockWriter>>(
+                  [parts = std::move(parts), checksums = checksums_] {
+                    return CreateIn(parts, checksums);
+                  })
+              .Await(Clock::System().Now() + RootCalls::kPatience);
+      if (!absl::IsResourceExhausted(created.status()) || choice->has_block) return created;
+      failure = created.status();
+      full.insert(choice->place);
+    }
   }
 
   // Of a root that cannot be counted now the latest count goes on counting.
@@ -241,6 +267,9 @@ class PlainStore : public BlockStore {
     const TimePoint deadline = Clock::System().Now() + kCountPatience;
     StoreInventory inventory;
     std::set<dev_t> disks;
+    const auto free_of = [&](const PlainRoot::DiskRoom& disk) {
+      return promised_.Left(disk.device, disk.free_bytes);
+    };
     for (size_t i = 0; i < places_.size(); ++i) {
       const absl::Status counted = counts[i].Await(deadline).status();
       // A directory that answers is only large.
@@ -252,7 +281,7 @@ class PlainStore : public BlockStore {
       }
       // Two directories may be on one disk.
       if (looked[i].ok() && disks.insert(looked[i]->device).second) {
-        inventory.free_bytes = inventory.free_bytes.value_or(0) + looked[i]->free_bytes;
+        inventory.free_bytes = inventory.free_bytes.value_or(0) + free_of(*looked[i]);
         inventory.disk_bytes = inventory.disk_bytes.value_or(0) + looked[i]->all_bytes;
       }
       MutexLock lock(&places_[i]->latest->mutex);
@@ -306,48 +335,84 @@ class PlainStore : public BlockStore {
     return failure;
   }
 
+  absl::Status TroubleOf(const std::string& path) override {
+    for (const auto& place : places_) {
+      if (place->root->path != path) continue;
+      absl::Status trouble = place->root->trouble();
+      trouble.Update(place->reads.Check());
+      return trouble;
+    }
+    return absl::OkStatus();
+  }
+
  private:
+  // Where a block is to be stored.
+  struct Choice {
+    Place* place = nullptr;
+    bool has_block = false;  // an older copy, which it replaces
+    std::shared_ptr<PromisedRoom::Promise> promise;
+  };
+
   // With a root that is listed whole.
   static constexpr Duration kCountPatience = std::chrono::seconds(5);
 
-  // What the call returns for each root, in order. UNAVAILABLE for one that does not answer.
+  // What the call returns for each root, in order. UNAVAILABLE for one that does not answer, or in
+  // which reads hang: whatever began there would hang as well.
   template <typename T>
   std::vector<absl::StatusOr<T>> InEach(
       const std::function<absl::StatusOr<T>(const PlainRoot&)>& call) {
     const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
-    std::vector<RootCalls::Pending<T>> pending;
+    std::vector<absl::StatusOr<RootCalls::Pending<T>>> pending;
     for (const auto& place : places_) {
-      pending.push_back(place->calls.Begin<T>([root = place->root, call] { return call(*root); }));
+      if (absl::Status hung = place->reads.Check(); !hung.ok()) {
+        pending.push_back(hung);
+      } else {
+        pending.push_back(
+            place->calls.Begin<T>([root = place->root, call] { return call(*root); }));
+      }
     }
     std::vector<absl::StatusOr<T>> results;
-    for (auto& each : pending) results.push_back(each.Await(deadline));
+    for (auto& each : pending) {
+      results.push_back(each.ok() ? each->Await(deadline) : absl::StatusOr<T>(each.status()));
+    }
     return results;
   }
 
-  // The root that has the block already, so that no second copy comes about; else the emptiest.
-  absl::StatusOr<Place*> PlaceFor(const std::string& block_id, uint64_t bytes) {
+  // The root that has the block already, so that no second copy comes about; else the emptiest of
+  // those that are not `full`, and the room for the block in it.
+  absl::StatusOr<Choice> PlaceFor(const std::string& block_id, uint64_t bytes,
+                                  const std::set<const Place*>& full) {
     const std::vector<absl::StatusOr<PlainRoot::RoomForBlock>> rooms =
         InEach<PlainRoot::RoomForBlock>(
             [block_id](const PlainRoot& root) { return root.RoomFor(block_id); });
-    Place* best = nullptr;
+    Choice best;
     uint64_t best_free = 0;
+    dev_t best_disk = 0;
     absl::Status failure;
+    MutexLock lock(&choosing_);  // nobody else chooses by the same room
     for (size_t i = 0; i < rooms.size(); ++i) {
       if (!rooms[i].ok()) {
         failure = rooms[i].status();
         continue;
       }
-      if (rooms[i]->has_block) return places_[i].get();
-      if (best != nullptr && rooms[i]->free_bytes <= best_free) continue;
-      best = places_[i].get();
-      best_free = rooms[i]->free_bytes;
+      const PlainRoot::RoomForBlock& room = *rooms[i];
+      if (room.has_block) {
+        return Choice{places_[i].get(), true, promised_.Make(room.device, bytes)};
+      }
+      const uint64_t free_bytes = promised_.Left(room.device, room.free_bytes);
+      if (full.contains(places_[i].get())) continue;
+      if (best.place != nullptr && free_bytes <= best_free) continue;
+      best.place = places_[i].get();
+      best_free = free_bytes;
+      best_disk = room.device;
     }
-    if (best != nullptr && best_free >= bytes) {
+    if (best.place != nullptr && best_free >= bytes) {
       // An older copy may lie where nobody could look.
-      if (!failure.ok()) newest_.Note(block_id, best->root->number);
+      if (!failure.ok()) newest_.Note(block_id, best.place->root->number);
+      best.promise = promised_.Make(best_disk, bytes);
       return best;
     }
-    if (best == nullptr) return failure;
+    if (best.place == nullptr && !failure.ok()) return failure;
     return absl::ResourceExhaustedError("no directory in [helper] roots has " +
                                         std::to_string(bytes) + " bytes free for block " +
                                         block_id);
@@ -356,6 +421,8 @@ class PlainStore : public BlockStore {
   const StoredChecksums checksums_;
   NewestCopies newest_;
   BlockClaims claims_;
+  PromisedRoom promised_;
+  Mutex choosing_;
   std::vector<std::unique_ptr<Place>> places_;
 };
 

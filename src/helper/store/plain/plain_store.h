@@ -21,12 +21,13 @@ enum class StoredChecksums { kWrite, kOmit };
 //
 // A root that fails or hangs, now or later, costs only its own blocks: it is looked in beside the
 // others, for RootCalls::kPatience at most, and TakeInventory() names it. New blocks go to other
-// roots meanwhile. One that cannot be opened now is opened by the first call that can. Where none
-// can, one that hangs is waited for longer (RootCalls::AwaitFirst). If several roots have a block,
-// the one that was written last counts.
+// roots meanwhile. One that cannot be opened now, or whose disk is exchanged, is opened by the
+// first call that can (plain_root.h), also if that is so of all of them. Where none can, one that
+// hangs is waited for longer (RootCalls::AwaitFirst). If several roots have a block, the one that
+// was written last counts. A block that is begun has its room on the disk.
 //
-// An error names a root: none can be opened. INVALID_ARGUMENT: its path leads to something else
-// than a directory, which is a mistake in the configuration and mends itself never.
+// INVALID_ARGUMENT: a path leads to something else than a directory, which is a mistake in the
+// configuration and mends itself never.
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(
     const std::vector<std::string>& roots, StoredChecksums checksums = StoredChecksums::kWrite);
 

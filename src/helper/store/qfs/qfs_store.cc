@@ -9,10 +9,13 @@
 #include <map>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/mutex.h"
+#include "base/process/log.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "helper/store/directory.h"
+#include "helper/store/hung_reads.h"
 #include "helper/store/qfs/qfs_chunk_file.h"
 #include "helper/store/qfs/qfs_header.h"
 #include "helper/store/root_calls.h"
@@ -76,9 +79,11 @@ class ChunkDirectory {
       : path_(path),
         open_(open ? std::move(open) : DirectoryOpener(OpenPath)),
         calls_(path),
-        listing_(path, {.max_threads = 1, .long_calls = true}) {}
+        listing_(path, {.max_threads = 1, .long_calls = true}),
+        reads_(path) {}
 
   const std::string& path() const { return path_; }
+  const HungReads& reads() const { return reads_; }
 
   RootCalls::Pending<std::unique_ptr<BlockReader>> BeginOpen(const QfsChunkId& chunk) {
     return Begin<std::unique_ptr<BlockReader>>(
@@ -103,6 +108,7 @@ class ChunkDirectory {
   const DirectoryOpener open_;
   RootCalls calls_;
   RootCalls listing_;
+  const HungReads reads_;
 };
 
 class QfsStore : public BlockStore {
@@ -158,8 +164,22 @@ class QfsStore : public BlockStore {
   }
 
   absl::StatusOr<StoreInventory> TakeInventory() override {
-    MutexLock lock(&mutex_);
-    return inventory_;
+    StoreInventory inventory;
+    {
+      MutexLock lock(&mutex_);
+      inventory = inventory_;
+    }
+    for (const auto& directory : directories_) {
+      const absl::Status hung = directory->reads().Check();
+      if (!hung.ok()) inventory.failed_roots.emplace_back(hung.message());
+    }
+    return inventory;
+  }
+  absl::Status TroubleOf(const std::string& path) override {
+    for (const auto& directory : directories_) {
+      if (directory->path() == path) return directory->reads().Check();
+    }
+    return absl::OkStatus();
   }
   TakenListing Listing() override {
     MutexLock lock(&mutex_);
@@ -171,16 +191,31 @@ class QfsStore : public BlockStore {
  private:
   // In each directory, in order.
   std::vector<OpenedChunk> OpenInEach(const QfsChunkId& chunk, TimePoint deadline) {
-    std::vector<RootCalls::Pending<std::unique_ptr<BlockReader>>> pending;
-    for (const auto& directory : directories_) pending.push_back(directory->BeginOpen(chunk));
+    using Pending = RootCalls::Pending<std::unique_ptr<BlockReader>>;
+    std::vector<absl::StatusOr<Pending>> pending;
+    for (const auto& directory : directories_) {
+      absl::Status hung = directory->reads().Check();
+      // What is read there would hang as well.
+      pending.push_back(hung.ok() ? absl::StatusOr<Pending>(directory->BeginOpen(chunk)) : hung);
+    }
     std::vector<OpenedChunk> opened;
-    for (auto& each : pending) opened.push_back(each.Await(deadline));
+    for (size_t i = 0; i < pending.size(); ++i) {
+      OpenedChunk chunk_there = pending[i].ok() ? pending[i]->Await(deadline) : pending[i].status();
+      if (chunk_there.ok()) chunk_there = directories_[i]->reads().Watch(*std::move(chunk_there));
+      opened.push_back(std::move(chunk_there));
+    }
     return opened;
   }
 
   void Run() {
     while (true) {
-      Scan();
+      const absl::Status scanned = Guarded([&] {
+        Scan();
+        return absl::OkStatus();
+      });
+      if (!scanned.ok()) {
+        Log(LogLevel::kWarning, "store.scan_failed", {{"status", StatusText(scanned)}});
+      }
       const TimePoint next = Clock::System().Now() + scan_interval_;
       MutexLock lock(&mutex_);
       while (!stopping_ && stop_.WaitUntil(lock, next)) {

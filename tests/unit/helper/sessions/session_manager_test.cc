@@ -143,6 +143,15 @@ TEST_F(SessionManagerTest, PartsWhoseBlocksAreBeingOpenedCount) {
   }
 }
 
+TEST_F(SessionManagerTest, WithoutMemoryToOpenItsBlocksAPartLeavesNothing) {
+  Make({.part = {}, .max_sessions = 1});
+  store_.throws = true;
+  EXPECT_TRUE(absl::IsResourceExhausted(manager_->Start(Part(1)).status()));
+  store_.throws = false;
+  const absl::Status next = manager_->Start(Part(1)).status();
+  EXPECT_TRUE(next.ok()) << next;
+}
+
 TEST_F(SessionManagerTest, APartThatIsCancelledWhileItsBlocksAreOpenedDoesNotBegin) {
   int opened = 0;
   for (const bool by_a_later_attempt : {false, true}) {
@@ -307,6 +316,21 @@ TEST_F(SessionManagerTest, CancellingWaitsOnceForAHungDiskNotOnceALane) {
   EXPECT_TRUE(absl::IsCancelled(WaitForReports(1)[0].status));
   EXPECT_LT(Clock::System().Now() - begun, std::chrono::seconds(8)) << "each lane would take two";
   store_.disk->Open();
+}
+
+// Whoever keeps the slices for the next attempt plans it by what is left then.
+TEST_F(SessionManagerTest, WhoKeepsSlicesWaitsForWhatIsBeingOpened) {
+  store_.opens.Close();
+  Thread start([&] {
+    EXPECT_TRUE(absl::IsCancelled(manager_->Start(HostedPart(Part(1))).status()));
+  });
+  store_.opens.AwaitWaiting(1);
+  const TimePoint begun = Clock::System().Now();
+  EXPECT_EQ(manager_->CancelAndKeep(1, 0), 1u);
+  EXPECT_GE(Clock::System().Now() - begun, std::chrono::milliseconds(400)) << "as long as it may";
+  store_.opens.Open();
+  start.join();
+  EXPECT_EQ(manager_->CancelAndKeep(1, 0), 0u);
 }
 
 TEST_F(SessionManagerTest, DrainGivesUpAHungDisk) {

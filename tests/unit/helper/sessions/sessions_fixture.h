@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,7 @@ class FakeStore : public BlockStore {
  public:
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
     opens.Pass();
+    if (throws) throw std::bad_alloc();
     if (block_id != "block") return absl::NotFoundError("block " + block_id + " is not here");
     return std::make_unique<BlockOfZeros>(disk);
   }
@@ -124,6 +126,7 @@ class FakeStore : public BlockStore {
   Gate opens;
   Gate commits;
   bool full = false;
+  bool throws = false;
   bool zeros_follow = false;
   std::atomic<bool> fail_commit{false};
   std::atomic<bool> fail_write{false};

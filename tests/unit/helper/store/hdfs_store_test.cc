@@ -11,6 +11,7 @@
 #include "helper/store/hdfs_inventory.h"
 #include "helper/store/hdfs_scan.h"
 #include "helper/store/hdfs_volume.h"
+#include "helper/store/hung_reads.h"
 #include "model/corrupt_block.h"
 #include "unit/helper/store/hdfs_volume_fixture.h"
 
@@ -57,6 +58,27 @@ TEST_F(HdfsStoreTest, ReadsAReplicaOfAnyVolume) {
     volume->Remove(kBlock);
   }
   EXPECT_TRUE(absl::IsNotFound(OpenStatus(kBlock)));
+}
+
+TEST_F(HdfsStoreTest, AVolumeWhoseReadsHangIsNotUsedUntilTheyComeBack) {
+  first_.Put(kBlock, Volume::Noise(3000));
+  ArmFault("store.read:" + first_.path(), {.action = Fault::Action::kHang});
+  std::vector<std::unique_ptr<BlockReader>> blocks;
+  for (size_t i = 0; i < HungReads::kMost; ++i) {
+    blocks.push_back(store_->Open(kBlock.Name()).value());
+  }
+  std::vector<std::thread> reads;
+  for (const auto& block : blocks) {
+    reads.emplace_back([&] { EXPECT_TRUE(Read(block.get(), 0, 3000).ok()); });
+  }
+  const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(30);
+  while (OpenStatus(kBlock).ok() && Clock::System().Now() < give_up) std::this_thread::yield();
+  EXPECT_TRUE(absl::IsUnavailable(OpenStatus(kBlock))) << OpenStatus(kBlock);
+  EXPECT_THAT(store_->TakeInventory()->failed_roots,
+              testing::ElementsAre(HasSubstr(first_.path())));
+  DisarmAllFaults();
+  for (std::thread& read : reads) read.join();
+  EXPECT_TRUE(OpenStatus(kBlock).ok()) << OpenStatus(kBlock);
 }
 
 TEST_F(HdfsStoreTest, FindsTheDirectoriesOfHadoop) {

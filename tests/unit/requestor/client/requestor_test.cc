@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/bytes/sha256.h"
+#include "base/fault_points.h"
 #include "model/corrupt_block.h"
 #include "net/tcp_socket.h"
 #include "requestor/client/coordinator_client.h"
@@ -299,6 +300,12 @@ TEST_F(RequestorTest, AnAttemptGoesOnWithoutAdviceWhenTheWatchFails) {
     throw std::bad_alloc();
   };
   EXPECT_TRUE(Read().ok());
+}
+
+TEST_F(RequestorTest, AnAttemptGoesOnWithoutAdviceWhereThereIsNoThreadForTheWatch) {
+  ArmFault("thread.start", {});
+  EXPECT_TRUE(Read().ok());
+  DisarmAllFaults();
 }
 
 // The usual time without bytes is not over within this test.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,6 +37,7 @@ struct Script {
   uint64_t bytes = 1000;  // of what is asked for, this many come
   size_t step = 100;      // at once
   absl::Status end;       // after them
+  bool throws = false;    // instead
   bool hangs = false;     // until it is cancelled, before the first byte
   bool lingers = false;   // until it is cancelled or released, after the last byte
   std::vector<StripeFacts::Source> corrupt_at_first;  // known before the first byte
@@ -117,6 +119,7 @@ class ScriptedSource : public RepairSource {
         return script_->cancelled > 0 || script_->released;
       });
     }
+    if (script_->throws) throw std::bad_alloc();
     return script_->end;
   }
 

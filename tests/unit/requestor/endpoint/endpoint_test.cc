@@ -89,6 +89,21 @@ TEST_F(EndpointTest, ABlockThatAHelperMayNotReadIsNoRefusalOfTheUser) {
             "code FAILED_PRECONDITION\nmessage node-1: block b0: Permission denied\n");
 }
 
+TEST_F(EndpointTest, WithoutMemoryForItARepairFailsAndTheOthersGoOn) {
+  Start();
+  EndpointClient client(endpoint_->address());
+  script_.throws = true;
+  ASSERT_TRUE(client.Send(Request(2000)));
+  EXPECT_EQ(client.Receive().type, 2);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(client.Receive().type, 3);
+  EXPECT_THAT(ErrorOf(&client), StartsWith("code RESOURCE_EXHAUSTED"));
+  EXPECT_EQ(Settled().repairs_failed, 1u);
+  script_.throws = false;
+  EndpointClient other(endpoint_->address());
+  ASSERT_TRUE(other.Send(Request(1000)));
+  ExpectWhole(&other, 1000);
+}
+
 TEST_F(EndpointTest, AnErrorAfterSomeBytesIsToldInPlaceOfTheEnd) {
   Start();
   script_.bytes = 300;
