@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/fault_points.h"
 #include "base/simulator.h"
+#include "base/status.h"
 
 namespace ecpipe {
 
@@ -55,7 +56,7 @@ class Thread {
 
  private:
   static absl::Status NoneLeft(const std::string& reason) {
-    return absl::ResourceExhaustedError("cannot start a thread: " + reason);
+    return OwnShortage(absl::ResourceExhaustedError("cannot start a thread: " + reason));
   }
 
   std::thread thread_;

@@ -12,6 +12,7 @@
 #include "base/process/log.h"
 #include "base/process/log_line.h"
 #include "nlohmann/json.hpp"
+#include "unit/base/fifo_reader.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe::process_test {
@@ -103,6 +104,19 @@ TEST(Log, TheJournalIsToldThePriority) {
   EXPECT_THAT(Logged("x"), MatchesRegex("<3>....-..-..T.* ERROR test.event value=x\n"));
   SetLog({});
   EXPECT_THAT(Logged("x"), MatchesRegex("....-..-..T.* ERROR test.event value=x\n"));
+}
+
+TEST(ReadyFile, WhatIsNoFileStays) {
+  const ScratchDirectory scratch;
+  const std::string fifo = scratch.File("fifo");
+  const std::string link = scratch.File("ready");
+  FifoReader reader(fifo);
+  std::filesystem::create_symlink(fifo, link);
+  const absl::Status written = WriteReadyFile(link, {{"listen", "127.0.0.1:1"}});
+  EXPECT_TRUE(written.ok()) << written;
+  EXPECT_EQ(reader.Finish(), "{\"listen\": \"127.0.0.1:1\"}\n");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
 }
 
 TEST(ReadyFile, FollowsNoLink) {

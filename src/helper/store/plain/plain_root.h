@@ -2,6 +2,7 @@
 // One directory of blocks in the plain layout (plain_store.h).
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 
