@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/status.h"
 #include "unit/net/name_server.h"
 
 namespace ecpipe::host_lookups_test {
@@ -106,9 +107,11 @@ TEST_F(HostLookupsTest, AServerThatCannotSayNowMayKnowTheNameAllTheSame) {
     const absl::Status failure = HostLookups::FailureOf("name", error);
     EXPECT_TRUE(absl::IsUnavailable(failure)) << failure;
     EXPECT_FALSE(HostLookups::NobodyKnows(failure)) << failure;
+    EXPECT_TRUE(IsOwnShortage(failure)) << failure;
   }
   EXPECT_FALSE(HostLookups::NobodyKnows(Find("busy").status()));
   EXPECT_TRUE(HostLookups::NobodyKnows(HostLookups::FailureOf("name", EAI_NODATA)));
+  EXPECT_FALSE(IsOwnShortage(HostLookups::FailureOf("name", EAI_NODATA)));
 }
 
 // What is known is looked up anew behind what is not, and never by all threads.

@@ -170,7 +170,7 @@ TEST_F(HostedAttempts, ACancelThatComesBeforeTheNextOneHolds) {
   coordinator_.StartNextAttempt(id);
   EXPECT_EQ(helpers_.rounds, 1);
   EXPECT_EQ(ends_.size(), 1u);
-  EXPECT_EQ(coordinator_.counts().failed, 1u);
+  EXPECT_EQ(coordinator_.counts().cancelled, 1u);
 }
 
 TEST_F(HostedAttempts, AnAttemptThatARestartHasForgottenEndsAsItDid) {

@@ -268,7 +268,7 @@ TEST_F(TwoHosts, OneRepairAtATimeStoresABlockOrUsesAHost) {
 TEST_F(TwoHosts, ItsCallerMayCancelIt) {
   const RepairId id = BeginTwo();
   coordinator_.FinishRepair(id, {absl::CancelledError("the requestor gave up"), 0});
-  EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kFailed);
+  EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kCancelled);
   EXPECT_EQ(helpers_.cancelled.size(), 1u);
 }
 
@@ -346,8 +346,8 @@ TEST_F(HostedRepairs, WhatIsCancelledWhileItIsHandedOutDoesNotComeBack) {
     EXPECT_EQ(helpers.cancelled.size(), 2u) << "once more, after the parts";
     EXPECT_TRUE(helpers.ended.empty()) << "hosts keep nothing";
     ASSERT_EQ(journal.records.size(), 1u);
-    EXPECT_EQ(journal.records.begin()->second.state, RepairState::kFailed);
-    EXPECT_EQ(coordinator.counts().failed, 1u) << "it ends once";
+    EXPECT_EQ(journal.records.begin()->second.state, RepairState::kCancelled);
+    EXPECT_EQ(coordinator.counts().cancelled, 1u) << "it ends once";
   }
 }
 
