@@ -38,9 +38,9 @@ inline constexpr mode_t kServiceDirectoryMode = 0750;
 // and a lock; a killed process loses the lock, and RemoveAbandonedFiles then removes the file. Not
 // thread-safe, except that threads may write ranges that do not overlap.
 //
-// Links are followed: the file that they lead to is replaced; a daemon's file (kService) replaces a
-// link to a file. What is no file, such as a device, a FIFO or /dev/stdout, stays: its bytes are kept
-// in the directory for temporary files (TMPDIR), and are written to it by Commit().
+// Links are followed: the file that they lead to is replaced; a daemon's file (kService) replaces
+// a link to a file. What is no file, such as a device, a FIFO or /dev/stdout, stays: its bytes are
+// kept in the directory for temporary files (TMPDIR), and are written to it by Commit().
 class AtomicFile {
  public:
   // Starts with '.', so that no half-written file is ever taken for a block (block_id.h).

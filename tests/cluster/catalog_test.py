@@ -95,6 +95,14 @@ class Check(CatalogCase):
         wait_until(lambda: self.check()["extra"] == {node: 1}, HANG, "the stray to be counted")
         stray.unlink()
 
+    def test_a_range_of_none_reads_nothing(self) -> None:
+        block, empty = self.block(0, 0)["block_id"], self.work / "empty"
+        empty.write_bytes(b"older")
+        self.assertEqual(self.cluster.cli("read", block, "--length", "0").stdout, "")
+        self.cluster.cli("read", block, "--offset", "5", "--length", "0", "-o", empty)
+        self.assertEqual(empty.read_bytes(), b"")
+        self.fails(NOT_FOUND, "read", "nowhere", "--length", "0")
+
 
 class Life(CatalogCase):
     def test_export_and_import(self) -> None:
