@@ -194,8 +194,10 @@ absl::Status HostLookups::FailureOf(const std::string& host, int error) {
     failure.SetPayload(kNobodyKnows, {});
     return failure;
   }
-  // It would have failed for any other name as well.
-  return OwnShortage(std::move(failure));
+  // A server that cannot say now (EAI_AGAIN) may know other names: one that serves containers says
+  // so of those that have gone. These would have failed for any name.
+  const bool own = error == EAI_MEMORY || error == EAI_SYSTEM;
+  return own ? OwnShortage(std::move(failure)) : failure;
 }
 
 bool HostLookups::NobodyKnows(const absl::Status& failure) {

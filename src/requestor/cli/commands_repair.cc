@@ -174,7 +174,9 @@ std::vector<std::string> PlacesOf(CoordinatorApi* coordinator,
   std::vector<std::string> places;
   for (const std::string& id : block_ids) {
     const absl::StatusOr<BlockLocation> at = coordinator->LocateBlock(id);
-    places.push_back(at.ok() ? at->stripe.blocks[static_cast<size_t>(at->block_index)].node : "");
+    const size_t index = at.ok() ? static_cast<size_t>(at->block_index) : 0;
+    const bool known = at.ok() && index < at->stripe.blocks.size();
+    places.push_back(known ? at->stripe.blocks[index].node : "");
   }
   return places;
 }
@@ -220,9 +222,10 @@ absl::Status ToNodes(const CommonArguments& common, const RepairTarget& target,
   CancelOnSignal cancel;
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
   cancel.Watch(requestor);
-  const std::vector<std::string> before = PlacesOf(&requestor->coordinator(), target.block_ids);
-  absl::StatusOr<RepairReport> ended = requestor->RepairToNodes(target, nodes);
   const bool several = nodes.size() > 1 && nodes.size() == target.block_ids.size();
+  std::vector<std::string> before;
+  if (several) before = PlacesOf(&requestor->coordinator(), target.block_ids);
+  absl::StatusOr<RepairReport> ended = requestor->RepairToNodes(target, nodes);
   if (several && MayBeOneTarget(ended.status())) {
     ended = EachByItself(requestor.get(), target, nodes, before, ended.status());
   }
