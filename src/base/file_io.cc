@@ -7,12 +7,14 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/fault_points.h"
@@ -20,11 +22,6 @@
 
 namespace ecpipe {
 namespace {
-
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
-}
 
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -165,9 +162,28 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, Existing 
 }
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, const Options& options) {
-  UniqueFd directory(::open(DirectoryOf(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (options.existing == Existing::kRefuse && Exists(AT_FDCWD, path)) return AlreadyExists(path);
+  ECPIPE_ASSIGN_OR_RETURN(
+      const OutputTarget target,
+      FollowOutput(path, options.access == Access::kService ? OutputLinks::kOnlyToStream
+                                                            : OutputLinks::kFollow));
+  if (target.is_stream) return CreateForStream(target);
+  UniqueFd directory(::open(DirectoryOf(target.path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return ErrnoStatus(errno, "create a temporary file for " + path);
-  return CreateIn(std::move(directory), path, options);
+  return CreateIn(std::move(directory), target.path, options);
+}
+
+absl::StatusOr<AtomicFile> AtomicFile::CreateForStream(const OutputTarget& target) {
+  std::error_code error;
+  const std::string directory = std::filesystem::temp_directory_path(error);
+  if (error) return ErrnoStatus(error.value(), "find a directory for temporary files (TMPDIR)");
+  // Its name is never taken: what it holds goes to the stream.
+  ECPIPE_ASSIGN_OR_RETURN(
+      AtomicFile file, Create(directory + "/" + kTempPrefix + "for-stream",
+                              Options{.existing = Existing::kReplace, .access = Access::kPrivate}));
+  file.path_ = target.path;
+  file.stream_ = target;
+  return file;
 }
 
 absl::StatusOr<AtomicFile> AtomicFile::CreateBelow(int directory, const std::string& path,
@@ -207,6 +223,7 @@ absl::StatusOr<AtomicFile> AtomicFile::CreateIn(UniqueFd directory, const std::s
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : directory_(std::move(other.directory_)),
       path_(std::move(other.path_)),
+      stream_(std::move(other.stream_)),
       temporary_(std::exchange(other.temporary_, {})),
       options_(other.options_),
       fd_(std::move(other.fd_)),
@@ -285,8 +302,26 @@ absl::Status AtomicFile::NameIt() {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFile::Commit() {
+absl::Status AtomicFile::CopyToStream(const StoppedFn& stopped) const {
+  ECPIPE_ASSIGN_OR_RETURN(const uint64_t bytes, FileBytes(fd_.get()));
+  ECPIPE_ASSIGN_OR_RETURN(const UniqueFd to, OpenStream(*stream_, stopped));
+  std::vector<uint8_t> piece(std::min<uint64_t>(bytes, uint64_t{1} << 20));
+  for (uint64_t at = 0; at < bytes;) {
+    const auto some = std::span(piece).first(std::min<uint64_t>(bytes - at, piece.size()));
+    ECPIPE_RETURN_IF_ERROR(ReadAt(at, some));
+    ECPIPE_RETURN_IF_ERROR(Annotate(WriteStream(to.get(), some, stopped), path_));
+    at += some.size();
+  }
+  // A disk says here what it could not write; what has nothing to make durable says that.
+  if (::fsync(to.get()) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP) {
+    return ErrnoStatus(errno, "fsync " + path_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Commit(const StoppedFn& stopped) {
   ECPIPE_CHECK(fd_.valid());
+  if (stream_) return CopyToStream(stopped);
   if (::fsync(fd_.get()) != 0) return ErrnoStatus(errno, "fsync " + path_);
   if (options_.cache == Cache::kDrop) ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
   if (temporary_.empty()) ECPIPE_RETURN_IF_ERROR(NameIt());

@@ -7,11 +7,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/output_path.h"
 #include "base/unique_fd.h"
 
 namespace ecpipe {
@@ -35,6 +37,10 @@ inline constexpr mode_t kServiceDirectoryMode = 0750;
 // systems without O_TMPFILE (NFS), and between the two steps of Commit(), it has a temporary name
 // and a lock; a killed process loses the lock, and RemoveAbandonedFiles then removes the file. Not
 // thread-safe, except that threads may write ranges that do not overlap.
+//
+// Links are followed: the file that they lead to is replaced; a daemon's file (kService) replaces
+// a link to a file. What is no file, such as a device, a FIFO or /dev/stdout, stays: its bytes are
+// kept in the directory for temporary files (TMPDIR), and are written to it by Commit().
 class AtomicFile {
  public:
   // Starts with '.', so that no half-written file is ever taken for a block (block_id.h).
@@ -63,12 +69,13 @@ class AtomicFile {
   };
 
   // Creates the file in the target's directory, which must exist. ALREADY_EXISTS: with kRefuse, and
-  // the target exists (Commit() checks it again). Errors name the path. From then on the directory
-  // is the open one, wherever its path leads.
+  // the target exists (Commit() checks it again). Others are those of FollowOutput(). Errors name
+  // the path. From then on the directory is the open one, wherever its path leads.
   static absl::StatusOr<AtomicFile> Create(const std::string& path,
                                            Existing existing = Existing::kReplace);
   static absl::StatusOr<AtomicFile> Create(const std::string& path, const Options& options);
-  // The same in an open directory, under the last name of `path`, which is for errors otherwise.
+  // The same in an open directory, under the last name of `path`, which is for errors otherwise. A
+  // link of that name is replaced and not followed.
   static absl::StatusOr<AtomicFile> CreateBelow(int directory, const std::string& path,
                                                 const Options& options);
   AtomicFile(AtomicFile&&) noexcept;
@@ -92,13 +99,19 @@ class AtomicFile {
   // Makes the file durable under its name: fsync, rename to the target, fsync of the directory.
   // Call it once, after the last write. After an error the target is as before, with one exception:
   // UNKNOWN says that the file has its name, but a crash of the machine may still undo that.
-  absl::Status Commit();
+  //
+  // To a device or FIFO it writes all bytes, which may have to wait for its reader; a part may have
+  // been written after an error. CANCELLED: a signal came meanwhile, and `stopped` said so.
+  absl::Status Commit(const StoppedFn& stopped = nullptr);
 
  private:
   AtomicFile(UniqueFd directory, std::string path, const Options& options)
       : directory_(std::move(directory)), path_(std::move(path)), options_(options) {}
   static absl::StatusOr<AtomicFile> CreateIn(UniqueFd directory, const std::string& path,
                                              const Options& options);
+  static absl::StatusOr<AtomicFile> CreateForStream(const OutputTarget& target);
+
+  absl::Status CopyToStream(const StoppedFn& stopped) const;
 
   // An unnamed file gets a temporary name.
   absl::Status NameIt();
@@ -107,6 +120,7 @@ class AtomicFile {
 
   UniqueFd directory_;
   std::string path_;
+  std::optional<OutputTarget> stream_;  // where it is no file that is written
   std::string temporary_;  // in the directory; empty while there is nothing to remove
   Options options_;
   UniqueFd fd_;

@@ -19,6 +19,14 @@ namespace ecpipe {
 // ECONNREFUSED/ECONNRESET/EPIPE → UNAVAILABLE, anything else → INTERNAL).
 [[nodiscard]] absl::Status ErrnoStatus(int errno_value, const std::string& what);
 
+// Marks what this process itself lacks: descriptors, memory, threads, an answer of its resolver.
+// Whoever it was about to talk to is not at fault. ErrnoStatus marks EMFILE, ENFILE, ENOMEM and
+// ENOBUFS. The mark does not leave the process.
+[[nodiscard]] absl::Status OwnShortage(absl::Status status);
+bool IsOwnShortage(const absl::Status& status);
+// As Annotate, with who the other end is; nothing is added to what this process itself lacks.
+[[nodiscard]] absl::Status AnnotatePeer(const absl::Status& status, const std::string& peer);
+
 // "NOT_FOUND: no such block", for logs and terminals.
 [[nodiscard]] std::string StatusText(const absl::Status& status);
 

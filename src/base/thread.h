@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/fault_points.h"
 #include "base/simulator.h"
+#include "base/status.h"
 
 namespace ecpipe {
 
@@ -61,7 +62,7 @@ class Thread {
 
  private:
   static absl::Status NoneLeft(const std::string& reason) {
-    return absl::ResourceExhaustedError("cannot start a thread: " + reason);
+    return OwnShortage(absl::ResourceExhaustedError("cannot start a thread: " + reason));
   }
 
   std::thread thread_;

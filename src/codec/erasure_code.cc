@@ -154,6 +154,16 @@ absl::Status NoSuchCode(const std::string& name, const std::string& family_name)
 
 }  // namespace
 
+std::string WhyUndetermined(const ErasureCode& code, const std::vector<std::string>& survivors) {
+  const std::string k = "k = " + std::to_string(code.k()) + " blocks";
+  const std::string count = std::to_string(survivors.size());
+  if (survivors.size() < static_cast<size_t>(code.k())) {
+    return k + " are needed, but only " + count + " survivors can be used";
+  }
+  return "the " + count + " survivors that can be used do not determine it, since of code " +
+         code.name() + " not any " + k + " do: " + Joined(survivors, ", ");
+}
+
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name) {
   ECPIPE_ASSIGN_OR_RETURN(const std::string own_name, NameOfHdfsPolicy(name));
   ECPIPE_ASSIGN_OR_RETURN(const ParsedName parsed, Parse(own_name));

@@ -74,6 +74,10 @@ class ErasureCode {
                                                   std::span<const int> survivors) const = 0;
 };
 
+// Why these survivors do not determine a block, for people: there are too few of them, or they are
+// not the right ones, as a code that is not MDS may need.
+std::string WhyUndetermined(const ErasureCode& code, const std::vector<std::string>& survivors);
+
 // Makes a code from its name:
 //   "rs-cauchy(n,k)"       Reed-Solomon, systematic Cauchy matrix, 1 <= k < n <= 255. The default:
 //                          "rs(n,k)" is the same code. MDS for every n and k.

@@ -13,8 +13,15 @@ const char* RepairStateName(RepairState state) {
       return "failed";
     case RepairState::kInterrupted:
       return "interrupted";
+    case RepairState::kCancelled:
+      return "cancelled";
   }
   return "unknown";
+}
+
+RepairState StateAfter(const absl::Status& status) {
+  if (status.ok()) return RepairState::kDone;
+  return absl::IsCancelled(status) ? RepairState::kCancelled : RepairState::kFailed;
 }
 
 const char* RepairCauseName(RepairCause cause) {
@@ -41,7 +48,7 @@ const char* RepairCauseName(RepairCause cause) {
 
 RepairState RepairStateNamed(const std::string& name) {
   for (const RepairState state :
-       {RepairState::kRunning, RepairState::kDone, RepairState::kFailed}) {
+       {RepairState::kRunning, RepairState::kDone, RepairState::kFailed, RepairState::kCancelled}) {
     if (name == RepairStateName(state)) return state;
   }
   return RepairState::kInterrupted;

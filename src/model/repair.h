@@ -21,8 +21,11 @@ enum class RepairState {
   kDone,         // the requestor said that all bytes are verified
   kFailed,       // ended with an error; `detail` says which
   kInterrupted,  // was running when the coordinator stopped; the outcome is not known
+  kCancelled,    // whoever wanted the bytes wants them no longer; no fault of the repair
 };
 const char* RepairStateName(RepairState state);
+// Of a repair that ends so: done, cancelled or failed.
+RepairState StateAfter(const absl::Status& status);
 // For a name that this build does not know: kInterrupted.
 RepairState RepairStateNamed(const std::string& name);
 

@@ -38,6 +38,7 @@ struct RepairCounts {
   uint64_t started = 0;
   uint64_t done = 0;
   uint64_t failed = 0;
+  uint64_t cancelled = 0;
   std::map<RepairKind, Histogram> seconds;  // of ended repairs, all attempts together
   std::map<RepairKind, uint64_t> bytes;     // that were wanted of all blocks
   // By scheme and cause: as RepairVerdict has it, of reads that ended well or not.
@@ -49,7 +50,7 @@ struct RepairCounts {
 
   void AddEnded(const RepairRecord& record) {
     const bool is_done = record.state == RepairState::kDone;
-    ++(is_done ? done : failed);
+    ++(is_done ? done : record.state == RepairState::kCancelled ? cancelled : failed);
     const bool there = record.scheme == kDirectScheme && record.hosts.empty();
     const RepairCause cause = there ? RepairCause::kRead : record.cause;
     const RepairKind kind{record.scheme, cause, record.state};

@@ -22,7 +22,9 @@ absl::StatusOr<Dialler> Dialler::Begin(const HostPort& address, HostLookups* loo
   const bool one = known && (*known)->size() == 1;
   if (!one) {
     dialler.epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+    if (!dialler.epoll_.valid()) return ErrnoStatus(errno, "make an epoll set");
     dialler.timer_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    if (!dialler.timer_.valid()) return ErrnoStatus(errno, "make a timer");
     epoll_event on_timer{.events = EPOLLIN, .data = {}};
     epoll_event on_lookup{.events = EPOLLIN, .data = {}};
     const int epoll = dialler.epoll_.get();
@@ -56,6 +58,7 @@ absl::Status Dialler::StartNext() {
     absl::StatusOr<UniqueFd> fd = StartConnect(next);
     if (!fd.ok()) {
       failure_ = fd.status();
+      if (IsOwnShortage(failure_)) return failure_;  // the next one needs it as well
       continue;
     }
     if (epoll_.valid()) {

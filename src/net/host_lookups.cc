@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
 #include <map>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "base/mutex.h"
 #include "base/process/blocked_signals.h"
 #include "base/simulator.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 namespace ecpipe {
@@ -183,15 +185,20 @@ absl::StatusOr<HostLookups::Addresses> HostLookups::Lookup::Await(TimePoint dead
 }
 
 absl::Status HostLookups::NoAnswer(const std::string& host) {
-  return absl::DeadlineExceededError("resolve " + host + ": the name server does not answer");
+  return OwnShortage(
+      absl::DeadlineExceededError("resolve " + host + ": the name server does not answer"));
 }
 
 absl::Status HostLookups::FailureOf(const std::string& host, int error) {
   absl::Status failure = absl::UnavailableError("resolve " + host + ": " + ::gai_strerror(error));
   if (error == EAI_NONAME || error == EAI_NODATA || error == EAI_ADDRFAMILY) {
     failure.SetPayload(kNobodyKnows, {});
+    return failure;
   }
-  return failure;
+  // A server that cannot say now (EAI_AGAIN) may know other names: one that serves containers says
+  // so of those that have gone. These would have failed for any name.
+  const bool own = error == EAI_MEMORY || error == EAI_SYSTEM;
+  return own ? OwnShortage(std::move(failure)) : failure;
 }
 
 bool HostLookups::NobodyKnows(const absl::Status& failure) {
@@ -210,12 +217,12 @@ std::shared_ptr<HostLookups::Lookup> HostLookups::Begin(const std::string& host,
     return lookup;
   }
   if (!lookup->done_.valid()) {
-    lookup->result_ = absl::ResourceExhaustedError("resolve " + host + ": too many open files");
+    lookup->result_ = ErrnoStatus(EMFILE, "resolve " + host);
     return lookup;
   }
   if (!state.hosts.contains(host) && !state.MakeRoom()) {
-    lookup->result_ =
-        absl::ResourceExhaustedError("resolve " + host + ": too many names are being looked up");
+    lookup->result_ = OwnShortage(
+        absl::ResourceExhaustedError("resolve " + host + ": too many names are being looked up"));
     return lookup;
   }
   State::Host& known = state.hosts[host];

@@ -44,7 +44,7 @@ class TcpReceiver : public SliceReceiver {
   absl::StatusOr<bool> TryReceive(const FrameHeader& expected,
                                   std::span<uint8_t> payload) override {
     absl::StatusOr<bool> complete = Receive(expected, payload);
-    if (!complete.ok()) return Annotate(complete.status(), "receive from " + peer_);
+    if (!complete.ok()) return AnnotatePeer(complete.status(), "receive from " + peer_);
     return complete;
   }
 
@@ -370,7 +370,7 @@ class TcpTransport : public Transport {
                                                          const StreamShape& shape) override {
     ECPIPE_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(input.address));
     absl::StatusOr<Dialler> dialler = Dialler::Begin(address);
-    if (!dialler.ok()) return Annotate(dialler.status(), "node " + input.node);
+    if (!dialler.ok()) return AnnotatePeer(dialler.status(), "node " + input.node);
     return std::make_unique<TcpReceiver>(input, shape, *std::move(dialler), tls_);
   }
 

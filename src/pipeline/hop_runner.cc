@@ -67,8 +67,9 @@ SlicePipeline::Shape PipelineShape(const HopSpec& spec, uint32_t ring_slots) {
 }
 
 // What a stream's receiver makes of its error: what the sender says in an error frame, or else that
-// it is the sender's fault.
+// it is the sender's fault. What this process lacks is its own fault.
 absl::Status WithFaultOfSender(const absl::Status& status, const std::string& sender) {
+  if (IsOwnShortage(status)) return WithFault(status, kFaultSelf);
   return WithFault(FromPeer(status, sender), sender);
 }
 

@@ -2,6 +2,7 @@
 #include "pipeline/part_runner.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 
 #include "base/check.h"
@@ -39,7 +40,7 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
                                                                const PartOptions& options) {
   std::unique_ptr<PartRunner> runner(new PartRunner(std::move(part), options));
   if (!runner->wakeup_->valid()) {
-    return absl::ResourceExhaustedError("too many open files: raise the limit (ulimit -n)");
+    return ErrnoStatus(EMFILE, "make an eventfd");
   }
   const HopRunner::Context context{&runner->part_,
                                    transport,

@@ -59,10 +59,17 @@ class Check(CatalogCase):
         lost, cut = self.block(0, 0), self.block(1, 1)
         whole = self.bytes_of(lost["block_id"]), self.bytes_of(cut["block_id"])
         paths = [self.cluster.block_file(block["block_id"]) for block in (lost, cut)]
-        paths[0].unlink()
+        taken = {block["node"] for block in self.manifest["stripes"][0]["blocks"]}
+        other = next(node for node in self.cluster.node_ids if node not in taken)
+        paths[0].rename(self.cluster.block_path(other, lost["block_id"]))
         paths[1].write_bytes(whole[1][:-1])
         # Its checksum file says that it was longer.
         self.wait_check({lost["block_id"]: "missing", cut["block_id"]: "unreadable"})
+        self.assertEqual({each["block_id"]: each["also_on"] for each in self.check()["wrong"]},
+                         {lost["block_id"]: [other], cut["block_id"]: []})
+        self.assertIn(f"a file of it is on {other}",
+                      self.cluster.cli("catalog", "check", check=False).stdout)
+        self.cluster.block_path(other, lost["block_id"]).unlink()
         said = self.cluster.cli("catalog", "check", check=False)
         self.assertEqual(said.returncode, FAILED)
         self.assertIn("10 of 12 blocks verified", said.stdout)
@@ -87,6 +94,14 @@ class Check(CatalogCase):
         self.cluster.wait_live(self.cluster.node_ids)
         wait_until(lambda: self.check()["extra"] == {node: 1}, HANG, "the stray to be counted")
         stray.unlink()
+
+    def test_a_range_of_none_reads_nothing(self) -> None:
+        block, empty = self.block(0, 0)["block_id"], self.work / "empty"
+        empty.write_bytes(b"older")
+        self.assertEqual(self.cluster.cli("read", block, "--length", "0").stdout, "")
+        self.cluster.cli("read", block, "--offset", "5", "--length", "0", "-o", empty)
+        self.assertEqual(empty.read_bytes(), b"")
+        self.fails(NOT_FOUND, "read", "nowhere", "--length", "0")
 
 
 class Life(CatalogCase):
@@ -126,7 +141,10 @@ class Life(CatalogCase):
         other = json.loads(second)
         other["stripe_id"] = "other"
         wrong_code = json.loads(second) | {"code": "rs(1,2)"}
+        no_node = json.loads(second)
+        no_node["blocks"][0]["node"] = "\x1b[31mred"
         for text, why in ((good + "{}\n", "bad.jsonl:3"),
+                          (first + "\n" + json.dumps(no_node) + "\n", r"'\x1b[31mred'"),
                           (good + first + "\n", "twice"),
                           (good + json.dumps(other) + "\n", "bad.jsonl"),
                           (first + "\n" + json.dumps(wrong_code) + "\n", "RS(1,2)")):

@@ -79,7 +79,7 @@ class MidRepair(ClusterCase):
         self.assertEqual(process.wait(timeout=HANG), FAILED, said)
         self.assertIn("standard output", said)
         newest = json.loads(self.cluster.cli("status", "--json").stdout)["repairs"][0]
-        self.assertEqual(newest["state"], "failed")
+        self.assertEqual(newest["state"], "cancelled")
         self.assert_nothing_left()
 
     def test_helper_stopped(self) -> None:

@@ -157,7 +157,7 @@ class OnNodes(SeveralCase):
         process = self.begin(to, lost)
         process.send_signal(signal.SIGINT)
         self.await_failure(process, INTERRUPTED)
-        self.assertEqual(self.cluster.status()["repairs"][0]["state"], "failed")
+        self.assertEqual(self.cluster.status()["repairs"][0]["state"], "cancelled")
         self.assertEqual(self.places(), before)
         self.cluster.cli("repair", *lost, "--to", ",".join(to))
         self.assert_stored((0, 6), to)
@@ -170,10 +170,11 @@ class OnNodes(SeveralCase):
         host.kill()
         error = process.communicate(timeout=HANG)[1]
         self.assertEqual(process.returncode, FAILED, error)
-        self.assertIn(" failed: ", error)
+        self.assertIn(f"stored 1 of 2 blocks; {lost[1]} on {to[1]}: ", error)
+        self.assert_stored((0,), to[:1])  # a bad target does not cost the other one its block
         host.restart()
         self.cluster.wait_live([to[1]])
-        self.cluster.cli("repair", *lost, "--to", ",".join(to))
+        self.cluster.cli("repair", lost[1], "--to", to[1])
         self.assert_stored((0, 6), to)
 
     def test_a_coordinator_that_is_killed(self) -> None:

@@ -25,6 +25,7 @@ from checker import PROGRAMS, Checker
 from etc_ecpipe import EtcEcpipe
 from labkit.cluster import Cluster
 from labkit.process import wait_until
+from program_help import parse_help
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BIN_DIR = Path()
@@ -119,6 +120,59 @@ class Samples(unittest.TestCase):
             self.assertEqual(code, 2, said)
             self.assertIn("helper.toml:", said)
             self.assertIn(expected, said)
+
+
+class Words(unittest.TestCase):
+    """What no command takes, whatever else it is given."""
+
+    def refused(self, *words: str | bytes | Path) -> str:
+        done = subprocess.run([BIN_DIR / "ecpipe", *words], capture_output=True, timeout=SECONDS,
+                              env={**os.environ, "ECPIPE_COORDINATOR": "127.0.0.1:1"})
+        said = done.stderr.decode()
+        self.assertEqual(done.returncode, 2, said)
+        self.assertLess(len(said), 6000)
+        return said
+
+    def numbers(self, *path: str) -> Iterator[tuple[tuple[str, ...], str, str]]:
+        """Commands, their options that take numbers, and of what kind."""
+        text = subprocess.run([BIN_DIR / "ecpipe", *path, "--help"], capture_output=True, text=True,
+                              timeout=SECONDS, check=True).stdout
+        for option, kind in re.findall(r"(--[\w-]+) (MBIT|SECONDS|TIME|COUNT|SIZE)\b", text):
+            yield path, option, kind
+        for command in sorted(parse_help(text).subcommands):
+            yield from self.numbers(*path, command)
+
+    def test_numbers_that_are_none(self) -> None:
+        numbers = list(self.numbers())
+        self.assertGreater(len(numbers), 20)
+        self.assertIn((("read",), "--limit-mbit", "MBIT"), numbers)
+        for path, option, kind in numbers:
+            for number in ("nan", "-nan", "inf", "1e400"):
+                with self.subTest(" ".join([*path, option, number])):
+                    value = number + ("s" if kind == "TIME" else "")
+                    self.assertRegex(self.refused(*path, f"{option}={value}"),
+                                     r"\b(nans?|infs?|1e400)\b")
+
+    def test_words_that_are_not_utf8(self) -> None:
+        for path in (["read"], ["plan"], ["recover-node"], ["catalog", "locate"],
+                     ["corrupt", "check"], ["nodes", "forget"], ["encode"]):
+            with self.subTest(" ".join(path)):
+                self.assertIn(r"'a\xff\xfe' is not UTF-8", self.refused(*path, b"a\xff\xfe"))
+
+    def test_a_message_is_no_longer_than_a_page(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "m.json")
+            for text in (" " * 1_000_000 + "x", '"' + "a" * 5_000_000,
+                         '{"format": "x", "code": "%s"}' % ("a" * 1_000_000)):
+                file.write_text(text)
+                self.assertIn("m.json", self.refused("catalog", "load", file))
+        self.refused("read", "b", "--length", "9" * 100_000)
+        self.refused("read", "b", "--limit-mbit", "9" * 100_000)
+
+    def test_a_range_of_no_bytes_is_not_all_bytes(self) -> None:
+        for size in ("0", "0KiB"):
+            for command in (["repair", "b", "-o", "x"], ["plan", "b"]):
+                self.assertIn("--length 0", self.refused(*command, "--length", size))
 
 
 class Commands(unittest.TestCase):

@@ -163,7 +163,7 @@ void World::CheckNothingLeft() {
   checks_.Expect(Connection::count() == 0,
                  std::to_string(Connection::count()) + " connections are left");
   const RepairCounts counts = coordinator_->repairs().counts();
-  checks_.Expect(counts.started <= counts.done + counts.failed,
+  checks_.Expect(counts.started <= counts.done + counts.failed + counts.cancelled,
                  "the coordinator still has repairs");
   for (const auto& [repair_id, record] : state_.records) {
     checks_.Expect(record.state != RepairState::kRunning,

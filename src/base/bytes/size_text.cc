@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/bytes/utf8_text.h"
+
 namespace ecpipe {
 namespace {
 
@@ -22,8 +24,8 @@ absl::StatusOr<uint64_t> ParseSize(const std::string& text) {
       if (unit == kUnits[power] && value <= UINT64_MAX / factor) return value * factor;
     }
   }
-  return absl::InvalidArgumentError("'" + text +
-                                    "' is not a size; write bytes, or e.g. 32KiB, 64MiB, 1GiB");
+  return absl::InvalidArgumentError(QuotedText(text) +
+                                    " is not a size; write bytes, or e.g. 32KiB, 64MiB, 1GiB");
 }
 
 std::string FormatSize(uint64_t bytes) {

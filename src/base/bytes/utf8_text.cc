@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 
 namespace ecpipe {
 namespace {
@@ -54,6 +55,43 @@ std::string CleanText(std::string_view text) {
     text.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return clean;
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = ByteAt(text, 0) < 0x80 ? 1 : CharacterBytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
+std::string QuotedText(std::string_view text) {
+  constexpr size_t kMostBytes = 200;  // a line or two of a terminal
+  std::string quoted = "'";
+  for (std::string_view rest = CutText(text, kMostBytes); !rest.empty();) {
+    const size_t bytes = CharacterBytes(rest);
+    if (bytes == 0) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", ByteAt(rest, 0));
+      quoted += escaped;
+    } else {
+      quoted.append(rest.substr(0, bytes));
+    }
+    rest.remove_prefix(std::max<size_t>(bytes, 1));
+  }
+  quoted += "'";
+  if (text.size() <= kMostBytes) return quoted;
+  return quoted + "... (" + std::to_string(text.size()) + " bytes)";
+}
+
+std::string ShortText(const std::string& text, size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  size_t end = text.size() - most_bytes / 4;
+  while (end < text.size() && Continues(ByteAt(text, end))) ++end;
+  const std::string_view begin = CutText(text, most_bytes - most_bytes / 4);
+  return std::string(begin) + " ...(" + std::to_string(end - begin.size()) + " bytes)... " +
+         text.substr(end);
 }
 
 std::string_view CutText(std::string_view text, size_t most_bytes) {

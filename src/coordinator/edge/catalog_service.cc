@@ -37,8 +37,11 @@ constexpr Duration kFindPatience = std::chrono::seconds(3);
 // Everything that a repair will rely on is checked when the stripe is loaded.
 absl::Status CheckStripe(const Stripe& stripe, CodeCache* codes) {
   const auto bad = [&](const std::string& what) {
-    return absl::InvalidArgumentError("stripe '" + stripe.stripe_id + "': " + what);
+    return absl::InvalidArgumentError("stripe " + QuotedText(stripe.stripe_id) + ": " + what);
   };
+  if (absl::Status id = ValidateBlockId(stripe.stripe_id); !id.ok()) {
+    return bad("its id is " + std::string(id.message()));
+  }
   absl::StatusOr<std::shared_ptr<const ErasureCode>> code = codes->Get(stripe.code);
   if (!code.ok()) return bad(std::string(code.status().message()));
   if (static_cast<int>(stripe.blocks.size()) != (*code)->n()) {
@@ -60,6 +63,10 @@ absl::Status CheckStripe(const Stripe& stripe, CodeCache* codes) {
       return bad(std::string(id.message()));
     }
     if (place.node.empty()) return bad("block " + place.block_id + " names no node");
+    if (absl::Status node = ValidateBlockId(place.node); !node.ok()) {
+      return bad("the node of block " + place.block_id + ", " + QuotedText(place.node) + ", is " +
+                 std::string(node.message()));
+    }
   }
   return absl::OkStatus();
 }

@@ -58,19 +58,22 @@ Metrics::Labels LabelsOf(const RepairKind& kind) {
 
 // All of them from the start: a counter that appears with its first event hides that event.
 std::vector<Sample> EndedRepairs(RepairCoordinator* repairs) {
-  std::map<std::pair<RepairCause, bool>, uint64_t> counts;
+  std::map<std::pair<RepairCause, std::string>, uint64_t> counts;
   for (const RepairCause cause : kRepairCauses) {
-    for (const bool done : {false, true}) counts[{cause, done}] = 0;
+    for (const RepairState outcome :
+         {RepairState::kDone, RepairState::kFailed, RepairState::kCancelled}) {
+      counts[{cause, RepairStateName(outcome)}] = 0;
+    }
   }
   for (const auto& [kind, histogram] : repairs->counts().seconds) {
-    uint64_t& count = counts[{kind.cause, kind.outcome == RepairState::kDone}];
+    uint64_t& count = counts[{kind.cause, RepairStateName(kind.outcome)}];
     for (const uint64_t bucket : histogram.counts()) count += bucket;
   }
   std::vector<Sample> samples;
   for (const auto& [kind, count] : counts) {
     samples.push_back({{{"work", WorkOf(kind.first)},
                         {"cause", RepairCauseName(kind.first)},
-                        {"outcome", kind.second ? "done" : "failed"}},
+                        {"outcome", kind.second}},
                        Number(count)});
   }
   return samples;

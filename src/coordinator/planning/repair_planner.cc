@@ -238,9 +238,11 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Wa
   const ErasureCode& code = *plan_request->code;
   absl::StatusOr<RepairEquation> equation = code.Equation(wanted.indices, survivors);
   if (absl::IsFailedPrecondition(equation.status())) {
-    return refuse("repaired now: k = " + std::to_string(code.k()) +
-                  " blocks are needed, but only " + std::to_string(survivors.size()) +
-                  " survivors can be used");
+    std::vector<std::string> names;
+    for (const int survivor : survivors) {
+      names.push_back(wanted.stripe.blocks[static_cast<size_t>(survivor)].block_id);
+    }
+    return refuse("repaired now: " + WhyUndetermined(code, names));
   }
   ECPIPE_ASSIGN_OR_RETURN(plan_request->equation, std::move(equation));
   plan_request->survivors = std::move(survivors);

@@ -113,9 +113,11 @@ std::optional<std::string> LossFinder::LostForGood(const std::string& block_id, 
   if (!absl::IsFailedPrecondition((*code)->Equation(failed, possible).status())) {
     return std::nullopt;
   }
-  return "block " + block_id + " is lost: k = " + std::to_string((*code)->k()) +
-         " blocks are needed, and no more than " + std::to_string(possible.size()) + " survive" +
-         gone;
+  std::vector<std::string> names;
+  for (const int index : possible) {
+    names.push_back(place->stripe.blocks[static_cast<size_t>(index)].block_id);
+  }
+  return "block " + block_id + " is lost: " + WhyUndetermined(**code, names) + gone;
 }
 
 }  // namespace ecpipe

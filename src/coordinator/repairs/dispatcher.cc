@@ -367,8 +367,9 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::End& end, Repl
   record.ended_unix_ms = clock_->UnixMillis();
   StoreEnd(record);
   if (end.again) return std::nullopt;
-  const bool done = record.state == RepairState::kDone;
-  Log(done ? LogLevel::kInfo : LogLevel::kWarning, "repair.end",
+  const bool well =
+      record.state == RepairState::kDone || record.state == RepairState::kCancelled;
+  Log(well ? LogLevel::kInfo : LogLevel::kWarning, "repair.end",
       {{"repair", RepairIdText(record.repair_id)},
        {"state", RepairStateName(record.state)},
        {"seconds", absl::StrFormat("%.3f", 1e-3 * (record.ended_unix_ms - record.started_unix_ms))},

@@ -215,7 +215,7 @@ void RepairTracker::EndFailed(const absl::Status& status) {
   // Whoever ordered it has left with the grant, and is told.
   if (granted_ && hosted()) return EndHosted(status);
   if (hosted()) CancelParts();  // which may keep what they have for another attempt
-  End(RepairState::kFailed, StatusText(status));
+  End(StateAfter(status), StatusText(status));
   Emit(action::Refuse{status});
 }
 
@@ -227,7 +227,7 @@ void RepairTracker::EndForRequestor(const RepairVerdict& verdict) {
       status.ok() && verdict.verified_bytes == record_.bytes * record_.block_ids.size();
   const std::string why =
       status.ok() ? "the requestor verified only part of the bytes" : StatusText(status);
-  End(whole ? RepairState::kDone : RepairState::kFailed, whole ? "" : why);
+  End(status.ok() && !whole ? RepairState::kFailed : StateAfter(status), whole ? "" : why);
 }
 
 void RepairTracker::EndIfAbandoned(const NodeLives& nodes) {

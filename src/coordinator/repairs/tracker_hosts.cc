@@ -159,7 +159,7 @@ void RepairTracker::EndHosted(const absl::Status& status) {
                 std::to_string(record_.hosts.size()) + " blocks";
     }
   }
-  End(status.ok() ? RepairState::kDone : RepairState::kFailed, detail);
+  End(StateAfter(status), detail);
   if (!granted_) return;  // whoever ordered it still waits for the first attempt
   for (Row row = 0; row < record_.hosts.size(); ++row) {
     Emit(action::TellEnd{{record_.recovery_id, record_.block_ids[row],

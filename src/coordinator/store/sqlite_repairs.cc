@@ -35,7 +35,8 @@ constexpr char kNewestEnded[] =
   " ORDER BY started_unix_ms DESC, repair_id DESC LIMIT -1 OFFSET ?1)"
 
 constexpr RepairState kRepairStates[] = {RepairState::kRunning, RepairState::kDone,
-                                         RepairState::kFailed, RepairState::kInterrupted};
+                                         RepairState::kFailed, RepairState::kInterrupted,
+                                         RepairState::kCancelled};
 
 // Cuts the texts of a record, and of nothing else.
 RepairRecord Cut(RepairRecord record) {

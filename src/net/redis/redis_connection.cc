@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
   ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
   ECPIPE_RETURN_IF_ERROR(CheckLibrary());
   absl::StatusOr<Dialler> dialler = Dialler::Begin(host_port);
-  if (!dialler.ok()) return Annotate(dialler.status(), "redis at " + address);
+  if (!dialler.ok()) return AnnotatePeer(dialler.status(), "redis at " + address);
   std::unique_ptr<RedisConnection> redis(
       new RedisConnection(*std::move(dialler), address, password_file));
   if (!password.empty()) ECPIPE_RETURN_IF_ERROR(redis->Queue({"AUTH", password}));
@@ -196,7 +196,7 @@ absl::Status RedisConnection::Refusal(const std::string& said) const {
 absl::StatusOr<bool> RedisConnection::Connected() {
   if (context_ != nullptr) return true;
   absl::StatusOr<UniqueFd> fd = dialler_->Step();
-  if (!fd.ok()) return Annotate(fd.status(), "redis at " + address_);
+  if (!fd.ok()) return AnnotatePeer(fd.status(), "redis at " + address_);
   if (!fd->valid()) return false;
   context_ = Lib().connect(fd->get());
   if (context_ == nullptr) return absl::ResourceExhaustedError("redis: out of memory");

@@ -47,7 +47,7 @@ class RedisReceiver : public SliceReceiver {
   absl::StatusOr<bool> TryReceive(const FrameHeader& expected,
                                   std::span<uint8_t> payload) override {
     absl::StatusOr<bool> complete = Receive(expected, payload);
-    if (!complete.ok()) return Annotate(complete.status(), "receive from " + peer_);
+    if (!complete.ok()) return AnnotatePeer(complete.status(), "receive from " + peer_);
     return complete;
   }
   pollfd poll_fd() const override { return redis_->poll_fd(); }

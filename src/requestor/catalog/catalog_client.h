@@ -35,6 +35,7 @@ struct BlockCheck {
   std::string node;
   BlockVerdict verdict = BlockVerdict::kNotAsked;
   std::string detail;  // why, in words; empty: the verdict says it
+  std::vector<std::string> also_on;  // other nodes that have a file of the block, as far as known
 };
 
 // A file on a node that has a block of which the catalog says that it is elsewhere.

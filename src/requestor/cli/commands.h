@@ -92,6 +92,10 @@ nlohmann::ordered_json ClusterLimitsJson(const ClusterLimitsView& limits);
 nlohmann::ordered_json WrongBlocksJson(const std::vector<BlockCheck>& wrong);
 
 absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments);
+// A range of no bytes: it must be there, and an output file is made empty.
+absl::Status RunReadNothing(const CommonArguments& common, const ReadArguments& arguments);
+// What other commands make of such a range.
+absl::Status NothingToRebuild();
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments);
 // `to` as in RepairArguments.
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,

@@ -91,6 +91,35 @@ void AddTo(CatalogCheck* check, Verification page) {
   }
 }
 
+// Finds files of wrong blocks on other nodes. What a node does not say stays unknown.
+void FindElsewhere(CatalogApi* catalog, const ClusterStatus& status,
+                   std::vector<BlockCheck>* wrong) {
+  std::map<std::string, BlockCheck*> sought;
+  for (BlockCheck& check : *wrong) {
+    if (check.verdict != BlockVerdict::kNotAsked) sought[check.block_id] = &check;
+  }
+  if (sought.empty()) return;
+  for (const NodeStatus& node : status.nodes) {
+    if (node.state != "live" || !node.storage_id.empty()) continue;
+    std::string from;
+    do {
+      const absl::StatusOr<CatalogApi::ExtraCopyPage> page = catalog->ExtraCopies(node.node, from);
+      if (!page.ok()) break;
+      for (const ExtraCopyView& copy : page->copies) {
+        const auto found = sought.find(copy.block_id);
+        if (found != sought.end()) found->second->also_on.push_back(node.node);
+      }
+      from = page->next;
+    } while (!from.empty());
+  }
+}
+
+std::string DetailOf(const BlockCheck& check) {
+  if (check.also_on.empty()) return check.detail;
+  return check.detail + (check.detail.empty() ? "" : "; ") + "a file of it is on " +
+         absl::StrJoin(check.also_on, ", ");
+}
+
 absl::StatusOr<CatalogCheck> CheckCatalog(const CommonArguments& common) {
   ECPIPE_ASSIGN_OR_RETURN(const auto coordinator, ConnectCoordinator(common));
   ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
@@ -116,6 +145,7 @@ absl::StatusOr<CatalogCheck> CheckCatalog(const CommonArguments& common) {
   });
   if (!check.complete.ok() && !absl::IsDataLoss(check.complete)) return check.complete;
   check.extra = ExtraBlocks(status, known);
+  FindElsewhere(catalog.get(), status, &check.sum.wrong);
   return check;
 }
 
@@ -204,7 +234,7 @@ Table WrongBlocks(const std::vector<BlockCheck>& wrong) {
     table.Add({{check.block_id},
                {check.node.empty() ? "-" : check.node},
                {BlockVerdictName(check.verdict), Tint::kBad},
-               {check.detail}});
+               {DetailOf(check)}});
   }
   return table;
 }
@@ -215,7 +245,8 @@ Json WrongBlocksJson(const std::vector<BlockCheck>& wrong) {
     json.push_back({{"block_id", check.block_id},
                     {"node", check.node},
                     {"verdict", BlockVerdictName(check.verdict)},
-                    {"detail", check.detail}});
+                    {"detail", check.detail},
+                    {"also_on", check.also_on}});
   }
   return json;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/bytes/size_text.h"
+#include "base/bytes/utf8_text.h"
 #include "base/status.h"
 #include "requestor/cli/commands.h"
 #include "requestor/cli/progress.h"
@@ -114,8 +115,8 @@ absl::Status RunCatalogList(const CommonArguments& common, const std::string& af
     return CheckUndamaged(listed);
   }
   for (const Stripe& stripe : listed.stripes) {
-    std::printf("%s  %s  %s a block\n", stripe.stripe_id.c_str(), stripe.code.c_str(),
-                FormatSize(stripe.block_bytes).c_str());
+    std::printf("%s  %s  %s a block\n", CleanText(stripe.stripe_id).c_str(),
+                CleanText(stripe.code).c_str(), FormatSize(stripe.block_bytes).c_str());
   }
   return CheckUndamaged(listed);
 }
@@ -131,12 +132,13 @@ absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& 
     std::printf("%s\n", json.dump(2).c_str());
     return absl::OkStatus();
   }
-  std::printf("%s is block %d of stripe %s, %s, %s a block\n", block_id.c_str(), block_index,
-              stripe.stripe_id.c_str(), stripe.code.c_str(),
+  // A catalog may be older than the check of what comes into it.
+  std::printf("%s is block %d of stripe %s, %s, %s a block\n", CleanText(block_id).c_str(),
+              block_index, CleanText(stripe.stripe_id).c_str(), CleanText(stripe.code).c_str(),
               FormatSize(stripe.block_bytes).c_str());
   for (size_t i = 0; i < stripe.blocks.size(); ++i) {
-    std::printf("  %3zu  %-16s %s%s\n", i, stripe.blocks[i].node.c_str(),
-                stripe.blocks[i].block_id.c_str(),
+    std::printf("  %3zu  %-16s %s%s\n", i, CleanText(stripe.blocks[i].node).c_str(),
+                CleanText(stripe.blocks[i].block_id).c_str(),
                 static_cast<int>(i) == block_index ? "  <--" : "");
   }
   return absl::OkStatus();

@@ -104,6 +104,12 @@ absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arg
   options.checksum_files = arguments.no_checksums ? ChecksumFiles::kOmit : ChecksumFiles::kWrite;
   options.name = arguments.name.empty() ? std::filesystem::path(arguments.input).filename().string()
                                         : arguments.name;
+  if (arguments.no_checksums) {
+    std::fputs(
+        "ecpipe: warning: without checksum files a range of a block is compared with nothing: "
+        "damaged or exchanged blocks give wrong bytes; only whole blocks are compared\n",
+        stderr);
+  }
   if (arguments.dry_run) return ShowEncoding(common, options);
   ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, EncodeShown(common, std::move(options)));
   const std::string path = arguments.output_directory + "/" + ManifestFileName(manifest.name);

@@ -168,12 +168,74 @@ absl::Status ToFiles(const CommonArguments& common, const RepairTarget& target,
   return absl::OkStatus();
 }
 
+// Whether one target may have failed while others would not.
+bool MayBeOneTarget(const absl::Status& failure) {
+  return absl::IsAborted(failure) || absl::IsFailedPrecondition(failure) ||
+         absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure);
+}
+
+// By the catalog; empty: it does not know the block.
+std::vector<std::string> PlacesOf(CoordinatorApi* coordinator,
+                                  const std::vector<std::string>& block_ids) {
+  std::vector<std::string> places;
+  for (const std::string& id : block_ids) {
+    const absl::StatusOr<BlockLocation> at = coordinator->LocateBlock(id);
+    const size_t index = at.ok() ? static_cast<size_t>(at->block_index) : 0;
+    const bool known = at.ok() && index < at->stripe.blocks.size();
+    places.push_back(known ? at->stripe.blocks[index].node : "");
+  }
+  return places;
+}
+
+// After all together have failed: a bad target must not cost the others theirs. Blocks that have
+// come to their nodes since `before` are stored.
+absl::StatusOr<RepairReport> EachByItself(Requestor* requestor, const RepairTarget& target,
+                                          const std::vector<std::string>& nodes,
+                                          const std::vector<std::string>& before,
+                                          const absl::Status& together) {
+  const std::vector<std::string> now = PlacesOf(&requestor->coordinator(), target.block_ids);
+  RepairReport all;
+  std::string failures;
+  size_t stored = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const std::string& id = target.block_ids[i];
+    if (now[i] == nodes[i] && before[i] != nodes[i]) {
+      ++stored;
+      continue;
+    }
+    RepairTarget one = target;
+    one.block_ids = {id};
+    absl::StatusOr<RepairReport> report = requestor->RepairToNodes(one, {nodes[i]});
+    if (absl::IsCancelled(report.status())) return report.status();
+    if (!report.ok()) {
+      failures += "; " + id + " on " + nodes[i] + ": " + std::string(report.status().message());
+      continue;
+    }
+    ++stored;
+    report->bytes += all.bytes;
+    report->seconds += all.seconds;
+    all = *std::move(report);
+  }
+  all.sha256.resize(target.block_ids.size());
+  if (failures.empty()) return all;
+  if (stored == 0) return together;
+  return absl::AbortedError("stored " + std::to_string(stored) + " of " +
+                            std::to_string(nodes.size()) + " blocks" + failures);
+}
+
 absl::Status ToNodes(const CommonArguments& common, const RepairTarget& target,
                      const std::vector<std::string>& nodes) {
   CancelOnSignal cancel;
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
   cancel.Watch(requestor);
-  ECPIPE_ASSIGN_OR_RETURN(const RepairReport report, requestor->RepairToNodes(target, nodes));
+  const bool several = nodes.size() > 1 && nodes.size() == target.block_ids.size();
+  std::vector<std::string> before;
+  if (several) before = PlacesOf(&requestor->coordinator(), target.block_ids);
+  absl::StatusOr<RepairReport> ended = requestor->RepairToNodes(target, nodes);
+  if (several && MayBeOneTarget(ended.status())) {
+    ended = EachByItself(requestor.get(), target, nodes, before, ended.status());
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const RepairReport report, std::move(ended));
   if (common.json) {
     PrintJson(target, report, nodes, ProcessCpuSeconds());
   } else {
@@ -328,6 +390,35 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
   if (!report.ok()) return report.status();
   if (!common.quiet) PrintText(stderr, arguments.target, *report, "standard output");
   return absl::OkStatus();
+}
+
+absl::Status RunReadNothing(const CommonArguments& common, const ReadArguments& arguments) {
+  const std::string& name = arguments.target.block_ids[0];
+  if (arguments.store.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
+    ECPIPE_RETURN_IF_ERROR(
+        requestor->coordinator().Explain({.block_ids = {name}}, {}, "ecpipe read").status());
+  } else {
+    ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
+                            TlsContext::CreateIfEnabled(common.tls));
+    ECPIPE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<StripedFileClient> files,
+        MakeStripedFileClient(common.coordinator, FromSeconds(common.timeout_s), tls));
+    ECPIPE_RETURN_IF_ERROR(files->FileAt(arguments.store, name, 0).status());
+  }
+  if (arguments.output != "-") {
+    ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(arguments.output));
+    ECPIPE_RETURN_IF_ERROR(file.Commit());
+  }
+  if (!common.quiet) std::fprintf(stderr, "%s: 0 bytes -> %s\n", name.c_str(),
+                                  arguments.output == "-" ? "standard output"
+                                                          : arguments.output.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status NothingToRebuild() {
+  return absl::InvalidArgumentError(
+      "--length 0: in no bytes there is nothing to rebuild; leave it out for all bytes");
 }
 
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,

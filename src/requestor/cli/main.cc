@@ -2,8 +2,11 @@
 // ecpipe: the operator's and requestor's command.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <iostream>
 #include <map>
+#include <sstream>
 
+#include "base/bytes/number_text.h"
 #include "base/bytes/sha256.h"
 #include "base/bytes/size_text.h"
 #include "base/process/process_stats.h"
@@ -14,6 +17,7 @@
 #include "model/systems/hdfs_block.h"
 #include "requestor/cli/commands.h"
 #include "requestor/cli/exit_codes.h"
+#include "requestor/cli/terminal.h"
 #include "rpc/rpc_exit.h"
 
 namespace ecpipe {
@@ -21,12 +25,6 @@ namespace {
 
 // Help is read in 80 columns, and CLI11 does not wrap it: texts here end their lines themselves. A
 // description begins at column 30.
-constexpr const char* kExitCodes =
-    "Exit codes: 0 done; 1 failed (I/O, damaged bytes, a check that did not hold);\n"
-    "2 bad arguments or manifest; 3 no such block or file; 4 coordinator or helper\n"
-    "unreachable or silent; 5 fewer survivors than the code needs, or a node that may\n"
-    "not take a block; 130 interrupted.";
-
 constexpr const char* kCommonOptions =
     "`ecpipe --help` lists the options of all commands, such as --coordinator, --json\n"
     "and the TLS files, and the exit codes.";
@@ -63,7 +61,7 @@ class CommandLine {
     app_.add_option("--timeout", common_.timeout_s,
                     "Give up after so many seconds without an answer")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.05, 86400.0))
+        ->check(NumberFrom(0.05, 86400))
         ->capture_default_str();
     app_.add_option("--test-features", common_.test_features)->group("");  // see ActAsOlder
     app_.set_version_flag("--version", std::string("ecpipe ") + Version());
@@ -79,15 +77,19 @@ class CommandLine {
   }
 
   int Run(int argc, char** argv) {
+    absl::Status status = CheckWords(argc, argv);
     try {
-      app_.parse(argc, argv);
+      if (status.ok()) app_.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-      return app_.exit(error) == 0 ? kExitOk : kExitUsage;
+      std::ostringstream said;
+      const int code = app_.exit(error, std::cout, said);
+      std::fputs(ErrorText(said.str()).c_str(), stderr);
+      return code == 0 ? kExitOk : kExitUsage;
     }
-    absl::Status status = CheckKernel();
+    status.Update(CheckKernel());
     if (!common_.test_features.empty()) status.Update(ActAsOlder(common_.test_features));
     if (status.ok()) status = command_();
-    if (!status.ok()) std::fprintf(stderr, "ecpipe: %s\n", StatusText(status).c_str());
+    if (!status.ok()) std::fprintf(stderr, "ecpipe: %s\n", ErrorText(StatusText(status)).c_str());
     return ExitCodeFor(status);
   }
 
@@ -120,7 +122,7 @@ class CommandLine {
 
   enum class Blocks { kOne, kSeveral };
 
-  static void AddTarget(CLI::App* app, RepairTarget& target, Blocks blocks) {
+  void AddTarget(CLI::App* app, RepairTarget& target, Blocks blocks) {
     const bool one = blocks == Blocks::kOne;
     app->add_option("BLOCK", target.block_ids,
                     one ? "Id of the block" : "Ids of the blocks; all of one stripe")
@@ -134,12 +136,14 @@ class CommandLine {
                   "block"
                 : "Length of the range; default: to the end of the\n"
                   "longest block. A shorter block's file ends where\n"
-                  "the block does");
+                  "the block does")
+        ->each([this](const std::string& text) { no_bytes_ = ParseSize(text).value_or(1) == 0; });
     AddScheme(app, &target.scheme, "default: the coordinator's");
     app->add_option("--rack", target.rack, "Rack of this host, for schemes that look at racks")
         ->type_name("RACK");
     app->add_option("--link-mbit", target.link_mbit, "Rate of this host's link; default: unknown")
         ->type_name("MBIT")
+        ->check(NumberFrom(0, kMostMbit))
         ->envname("ECPIPE_LINK_MBIT");
     AddTransport(app, &target.transport);
     app->add_option("--verify", target.verify,
@@ -202,7 +206,7 @@ class CommandLine {
                     "Receive at most so many megabits a second, and\n"
                     "leave the rest to others; default: no limit")
         ->type_name("MBIT")
-        ->check(CLI::Range(kLeastLimitMbit, 1e6));
+        ->check(NumberFrom(kLeastLimitMbit, 1e6));
   }
 
   static void AddSha256(CLI::App* app, RepairTarget& target) {
@@ -223,7 +227,7 @@ class CommandLine {
                          "Degraded read: read a block, or a range of it, or\n"
                          "rebuild it if it is lost, and write its bytes in\n"
                          "order as they arrive",
-                         [this] { return RunRead(common_, read_); });
+                         [this] { return (no_bytes_ ? RunReadNothing : RunRead)(common_, read_); });
     read_.target.prefer_direct = true;
     AddTarget(read, read_.target, Blocks::kOne);
     read->add_option("--store", read_.store,
@@ -242,6 +246,7 @@ class CommandLine {
             "nodes; each is stored whole and durable, or not\n"
             "at all",
             [this] {
+              if (no_bytes_) return NothingToRebuild();
               return dry_run_ ? RunPlan(common_, repair_.target, repair_.hosts, PlanFormat::kText)
                               : RunRepair(common_, repair_);
             });
@@ -264,6 +269,7 @@ class CommandLine {
                "         ecpipe repair BLOCK1 BLOCK2 --to node-3,node-7");
 
     CLI::App* plan = Add(&app_, "plan", "Show how blocks would be rebuilt; repair nothing", [this] {
+      if (no_bytes_) return NothingToRebuild();
       if (common_.json && plan_format_ == PlanFormat::kText) plan_format_ = PlanFormat::kJson;
       return RunPlan(common_, repair_.target, repair_.hosts, plan_format_);
     });
@@ -319,7 +325,7 @@ class CommandLine {
                      "Rebuild nothing before the node has been silent\n"
                      "so long; default: delay_seconds of the coordinator")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.0, 604800.0));
+        ->check(NumberFrom(0, 604800));
     CLI::Option* const all = recover->add_flag("--even-if-live", recovery_.even_if_live,
                                                "Rebuild even if the node's helper runs");
     recover->add_flag("--missing", recovery_.missing, "Rebuild what a live node has not")
@@ -376,7 +382,8 @@ class CommandLine {
     }
     set->add_option("--repair-mbit", limits_.repair_mbit,
                     "Most that repairs may send, in Mb/s; 0: no limit")
-        ->type_name("MBIT");
+        ->type_name("MBIT")
+        ->check(NumberFrom(0, kMostMbit));
     set->add_option("--max-running", limits_.max_running,
                     "Most repairs at once; only with --cluster")
         ->type_name("COUNT");
@@ -473,6 +480,7 @@ class CommandLine {
   RecoverNodeArguments recovery_;
   uint64_t recovery_id_ = 0;
   bool dry_run_ = false;
+  bool no_bytes_ = false;  // --length 0
   PlanFormat plan_format_ = PlanFormat::kText;
   EncodeArguments encode_;
   std::string manifest_;

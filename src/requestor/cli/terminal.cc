@@ -4,11 +4,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "absl/strings/numbers.h"
+#include "base/bytes/utf8_text.h"
 
 namespace ecpipe {
 namespace {
@@ -48,6 +50,32 @@ OutputStyle OutputStyleOf(int fd) {
     style.columns = columns;
   }
   return style;
+}
+
+absl::Status CheckWords(int count, const char* const* words) {
+  for (int i = 1; i < count; ++i) {
+    if (IsUtf8(words[i])) continue;
+    return absl::InvalidArgumentError("the word " + QuotedText(words[i]) +
+                                      " is not UTF-8; ids and file names must be");
+  }
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (!text.starts_with("ECPIPE_") || IsUtf8(text)) continue;
+    return absl::InvalidArgumentError("the variable " + QuotedText(text) + " is not UTF-8");
+  }
+  return absl::OkStatus();
+}
+
+std::string ErrorText(const std::string& message) {
+  constexpr size_t kMostBytes = 4096;  // a page of a terminal
+  std::string shown = ShortText(message, kMostBytes);
+  for (size_t begin = 0; begin <= shown.size();) {
+    const size_t end = std::min(shown.find('\n', begin), shown.size());
+    const std::string line = CleanText(std::string_view(shown).substr(begin, end - begin));
+    shown.replace(begin, end - begin, line);
+    begin += line.size() + 1;
+  }
+  return shown;
 }
 
 void PrintTable(const Table& table) {

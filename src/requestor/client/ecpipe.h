@@ -172,7 +172,8 @@ ECPIPE_API int ecpipe_read(ecpipe_client* client, const ecpipe_target* target, e
 
 /* Repair to disk, of one block or several of a stripe: `paths` has one for each block of the
  * target. A block that ends within the range gives its file what it has of it. The files appear
- * when all bytes are there, each whole and durable or not at all. */
+ * when all bytes are there, each whole and durable or not at all; a device or FIFO of that name is
+ * written to then. */
 ECPIPE_API int ecpipe_repair_to_files(ecpipe_client* client, const ecpipe_target* target,
                                       const char* const* paths, const ecpipe_call_options* options,
                                       ecpipe_report* report, ecpipe_error* error);

@@ -109,7 +109,9 @@ absl::Status RepairSink::Complete(uint32_t slice_index) {
 
 absl::Status RepairSink::HandOn(std::span<const std::span<const uint8_t>> pieces) {
   if (!first_handed_on_) first_handed_on_ = Clock::System().Now();
-  return (*in_order_)(pieces);
+  absl::Status taken = (*in_order_)(pieces);
+  if (!taken.ok()) refused_ = taken;
+  return taken;
 }
 
 std::optional<double> RepairSink::SecondsToFirstByte(TimePoint since) const {

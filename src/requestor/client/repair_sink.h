@@ -57,6 +57,9 @@ class RepairSink : public SliceSink {
   uint64_t total_bytes() const { return bytes_ * blocks(); }
   // What the block has of the range.
   uint64_t bytes_of(size_t block) const;
+  // What the function that takes the bytes in order has said, if it wants no more of them. No fault
+  // of the repair.
+  const absl::Status& refused() const { return refused_; }
   // Until the first bytes were handed on in order; none: they were not.
   std::optional<double> SecondsToFirstByte(TimePoint since) const;
   // What is missing of each block.
@@ -89,6 +92,7 @@ class RepairSink : public SliceSink {
   // For bytes in order of several rows: the current slice of each block, one after the other.
   std::vector<uint8_t> held_;
   std::atomic<uint64_t> verified_bytes_{0};
+  absl::Status refused_;
   std::optional<TimePoint> first_handed_on_;
   TimePoint next_progress_{};
 };

@@ -267,7 +267,9 @@ absl::StatusOr<RepairReport> Requestor::RepairToFilesOnce(const RepairTarget& ta
   report.bytes = 0;
   for (size_t i = 0; i < files.size(); ++i) report.bytes += to_files.bytes_of(i);
   const TimePoint verified = Clock::System().Now();
-  for (AtomicFile& file : files) ECPIPE_RETURN_IF_ERROR(file.Commit());
+  Registration committing(this, stop);  // a FIFO may have no reader
+  const auto given_up = [&] { return committing.call.given_up.stop_requested(); };
+  for (AtomicFile& file : files) ECPIPE_RETURN_IF_ERROR(file.Commit(given_up));
   report.commit_seconds = Seconds(Clock::System().Now() - verified);
   return report;
 }
@@ -372,10 +374,15 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
                                  " of " + std::to_string(sink->total_bytes()) + " bytes");
   }
   if (status.ok()) status = hooks.check(granted.part, given_up, &report);
+  // Who reads a block's beginning and leaves has not seen a repair fail.
+  const absl::Status verdict =
+      sink->refused().ok() ? status
+                           : absl::CancelledError("whoever takes the bytes wants no more: " +
+                                                  std::string(sink->refused().message()));
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
   absl::StatusOr<std::vector<StripeFacts::Source>> corrupt = coordinator_->FinishRepair(
       report.repair_id, report.attempts - 1,
-      {status, report.bytes, sink->SecondsToFirstByte(started)}, given_up);
+      {verdict, report.bytes, sink->SecondsToFirstByte(started)}, given_up);
   if (corrupt.ok()) report.corrupt = *std::move(corrupt);
   if (!status.ok()) return Annotate(status, "repair " + RepairIdText(report.repair_id));
   return report;
@@ -457,7 +464,8 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
   report->bytes_received += runner->traffic().bytes_received;
   if (check) call->corrupt_slice = check->corrupt_slice();
   // Whose fault it is that nothing came nobody here can tell.
-  return absl::IsCancelled(status) ? status : WithFault(status, kFaultUnknown);
+  if (absl::IsCancelled(status)) return status;
+  return WithFault(status, IsOwnShortage(status) ? kFaultSelf : kFaultUnknown);
 }
 
 void Requestor::GiveUp(Call* call) {

@@ -111,7 +111,8 @@ class Requestor {
   // Repair to files: writes the bytes of each of the target's blocks to a temporary file beside its
   // path; when all blocks are complete, makes each file durable and renames it. A block that ends
   // within the range gives its file what it has of the range. After an error a path has either its
-  // whole block, or what was there before.
+  // whole block, or what was there before. A path that leads to no file, such as a device or FIFO,
+  // is written to when all is verified (AtomicFile).
   absl::StatusOr<RepairReport> RepairToFiles(const RepairTarget& target,
                                              const std::vector<std::string>& paths,
                                              const ProgressFn& progress = nullptr,

@@ -38,8 +38,9 @@ struct EncodeOptions {
 //
 // All or nothing: on an error no file of this call remains. A block file is never replaced;
 // a checksum file that was left over is, or is removed.
-// INVALID_ARGUMENT: an option is wrong. NOT_FOUND: no such input. ALREADY_EXISTS: so does a block
-// file. ABORTED: the input changed meanwhile. RESOURCE_EXHAUSTED: the disk is full.
+// INVALID_ARGUMENT: an option is wrong, or the input has more bytes than its size says. NOT_FOUND:
+// no such input. ALREADY_EXISTS: so does a block file. ABORTED: the input changed meanwhile.
+// RESOURCE_EXHAUSTED: the disk is full.
 absl::StatusOr<Manifest> EncodeFile(const EncodeOptions& options);
 
 // The manifest that EncodeFile would write, without checksums. Reads no byte of the input and

@@ -105,6 +105,17 @@ absl::StatusOr<FileStamp> StampOf(int fd) {
   return FileStamp{static_cast<uint64_t>(info.st_size), info.st_mtim};
 }
 
+// A file of /proc says that it has no bytes, and has some.
+absl::Status CheckEndsAt(int fd, uint64_t bytes, const std::string& path) {
+  uint8_t more = 0;
+  const absl::Status read = ReadFully(fd, bytes, {&more, 1});
+  if (absl::IsOutOfRange(read)) return absl::OkStatus();
+  ECPIPE_RETURN_IF_ERROR(Annotate(read, path));
+  return absl::InvalidArgumentError(path + " has more than the " + std::to_string(bytes) +
+                                    " bytes of its size, as files of /proc do, or is being " +
+                                    "written to: copy it to a plain file and encode that");
+}
+
 class Encoder {
  public:
   Encoder(const EncodeOptions& options, const ErasureCode& code, UniqueFd input, FileStamp stamp)
@@ -338,6 +349,7 @@ absl::StatusOr<Manifest> WithEncoder(const EncodeOptions& options,
   ECPIPE_RETURN_IF_ERROR(CheckNodes(options.nodes, code->n()));
   ECPIPE_ASSIGN_OR_RETURN(UniqueFd input, OpenForReading(options.input_path));
   ECPIPE_ASSIGN_OR_RETURN(const FileStamp stamp, StampOf(input.get()));
+  ECPIPE_RETURN_IF_ERROR(CheckEndsAt(input.get(), stamp.bytes, options.input_path));
   Encoder encoder(options, *code, std::move(input), stamp);
   return (encoder.*work)();
 }

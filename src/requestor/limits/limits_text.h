@@ -13,6 +13,9 @@ namespace ecpipe {
 inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6; }
 inline double BytesPerSecond(double mbit) { return mbit * 1e6 / 8; }
 
+// Far beyond any link.
+inline constexpr double kMostMbit = 1e9;
+
 // In Mb/s; "none" for 0.
 std::string RateText(double bytes_per_second);
 

@@ -102,6 +102,8 @@ Tint TintOfRepair(RepairState state) {
       return Tint::kBusy;
     case RepairState::kDone:
       return Tint::kGood;
+    case RepairState::kCancelled:
+      return Tint::kFaint;
     default:
       return Tint::kBad;
   }

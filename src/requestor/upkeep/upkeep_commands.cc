@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes/number_text.h"
 #include "model/systems/hdfs_block.h"
 #include "requestor/backup/backup_command.h"
 #include "requestor/cli/commands.h"
@@ -178,7 +179,7 @@ class Adder {
                      "2h, 1d; default: 1h")
         ->option_text("TIME")
         ->transform(TimeInSeconds())
-        ->check(CLI::NonNegativeNumber);
+        ->check(NumberFrom(0, 1e9));
     AddDryRun(clean, &cleaned->dry_run);
     AddKeptOut(nodes);
     const auto [repairs, arguments] =
@@ -209,7 +210,7 @@ class Adder {
         ->option_text("TIME")
         ->required()
         ->transform(TimeInSeconds())
-        ->check(CLI::Range(1.0, 604800.0));
+        ->check(NumberFrom(1, 604800));
     AddDryRun(maintain, &maintained->dry_run);
     const auto [readmit, readmitted] =
         Add<ReadmitArguments>(nodes, "readmit",
@@ -281,7 +282,7 @@ class Adder {
         ->add_option("--interval", arguments->interval_s,
                      "Ask the coordinator so often; default: 2")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.2, 3600.0));
+        ->check(NumberFrom(0.2, 3600));
     watch->add_option("--count", arguments->frames, "End after so many screens, or objects")
         ->type_name("COUNT")
         ->check(CLI::PositiveNumber);

@@ -8,7 +8,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "base/fault_points.h"
+#include "unit/base/fifo_reader.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe::file_io_test {
@@ -212,10 +215,10 @@ TEST_P(AtomicFiles, NeedsTheDirectory) {
 }
 
 TEST_P(AtomicFiles, AFailedCommitLeavesTheTargetAndNoTemporaryFile) {
-  std::filesystem::create_directory(path_);
-  Put(path_ + "/inside", "x");  // no rename replaces a directory with something in it
   {
     auto file = AtomicFile::Create(path_).value();
+    std::filesystem::create_directory(path_);
+    Put(path_ + "/inside", "x");  // no rename replaces a directory with something in it
     EXPECT_FALSE(file.Commit().ok());
   }
   EXPECT_THAT(Names(directory_), ElementsAre("block"));
@@ -246,6 +249,92 @@ TEST_F(FileIo, PassesOverWhatAKilledProcessLeft) {
   ASSERT_TRUE(file.Commit().ok());
   EXPECT_THAT(Content(path_), ElementsAre(1));
   DisarmAllFaults();
+}
+
+// Writes and commits `text`, as two pieces in the wrong order.
+absl::Status PutText(const std::string& path, const std::string& text) {
+  absl::StatusOr<AtomicFile> file = AtomicFile::Create(path);
+  if (!file.ok()) return file.status();
+  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  const size_t half = bytes.size() / 2;
+  absl::Status status = file->WriteAt(half, bytes.subspan(half));
+  status.Update(file->WriteAt(0, bytes.first(half)));
+  return status.ok() ? file->Commit() : status;
+}
+
+TEST_P(AtomicFiles, LinksStayAndWhatTheyLeadToIsReplaced) {
+  Put(scratch_.File("target"), "old");
+  std::filesystem::create_symlink("target", scratch_.File("second"));
+  std::filesystem::create_symlink(scratch_.File("second"), path_);
+  ASSERT_TRUE(PutText(path_, "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(path_));
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch_.File("second")));
+  EXPECT_EQ(Content(scratch_.File("target")), (Bytes{'n', 'e', 'w'}));
+}
+
+TEST_P(AtomicFiles, ALinkToNothingYetMakesTheFile) {
+  std::filesystem::create_symlink("later", path_);
+  ASSERT_TRUE(PutText(path_, "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(path_));
+  EXPECT_EQ(Content(scratch_.File("later")), (Bytes{'n', 'e', 'w'}));
+}
+
+TEST_P(AtomicFiles, LinksInACircleAndDirectoriesAreRefused) {
+  std::filesystem::create_symlink("block", path_);
+  EXPECT_TRUE(absl::IsPermissionDenied(PutText(path_, "new")));
+  const absl::Status status = PutText(directory_ + ".", "new");
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
+TEST_P(AtomicFiles, AnotherUsersLinkInASharedDirectoryIsNotFollowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's link";
+  const std::string shared = scratch_.File("shared");
+  std::filesystem::create_directory(shared);
+  ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);
+  Put(path_, "old");
+  std::filesystem::create_symlink(path_, shared + "/link");
+  ASSERT_EQ(::lchown((shared + "/link").c_str(), 65534, 65534), 0);
+  EXPECT_TRUE(absl::IsPermissionDenied(PutText(shared + "/link", "new")));
+  EXPECT_EQ(Content(path_), (Bytes{'o', 'l', 'd'}));
+}
+
+TEST_P(AtomicFiles, AFifoStaysAndItsReaderHasAllInOrder) {
+  FifoReader reader(path_);
+  const std::string text(200'001, 'x');
+  const absl::Status status = PutText(path_, "first" + text + "last");
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(reader.Finish(), "first" + text + "last");
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
+  EXPECT_THAT(Names(directory_), ElementsAre("block"));
+}
+
+TEST_F(FileIo, AReaderThatLeavesIsAnErrorAndNoSignal) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  UniqueFd reader(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const UniqueFd writer = OpenStream({path_, true, -1}, nullptr).value();
+  reader.reset();
+  const Bytes bytes(1000);
+  const absl::Status status = WriteStream(writer.get(), bytes, nullptr);
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("its reader has closed it"));
+}
+
+TEST_P(AtomicFiles, ADeviceStays) {
+  // A device of its own: a defect here must not cost the machine its /dev/null.
+  if (::mknod(path_.c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0) GTEST_SKIP() << "needs root";
+  const absl::Status status = PutText(path_, "gone");
+  if (absl::IsPermissionDenied(status)) GTEST_SKIP() << "the file system knows no devices";
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(std::filesystem::is_character_file(path_));
+}
+
+TEST_P(AtomicFiles, ADescriptorsPathAppendsToIt) {
+  const UniqueFd log(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  ASSERT_EQ(::write(log.get(), "a", 1), 1);
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(log.get()),
+                                  scratch_.File("stdout"));
+  ASSERT_TRUE(PutText(scratch_.File("stdout"), "bc").ok());
+  EXPECT_EQ(Content(path_), (Bytes{'a', 'b', 'c'}));
 }
 
 TEST_P(AtomicFiles, FilesAreReadableAsTheUmaskSays) {

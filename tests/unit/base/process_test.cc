@@ -18,6 +18,7 @@
 #include "base/process/log_line.h"
 #include "base/unique_fd.h"
 #include "nlohmann/json.hpp"
+#include "unit/base/fifo_reader.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe::process_test {
@@ -185,6 +186,19 @@ TEST(ExitCode, IsOneForTroublesWithFilesThatTheConfigurationNames) {
   EXPECT_TRUE(troubles.MayMend());
   troubles.Add("listen.data", absl::InvalidArgumentError("no address"));
   EXPECT_FALSE(troubles.MayMend());
+}
+
+TEST(ReadyFile, WhatIsNoFileStays) {
+  const ScratchDirectory scratch;
+  const std::string fifo = scratch.File("fifo");
+  const std::string link = scratch.File("ready");
+  FifoReader reader(fifo);
+  std::filesystem::create_symlink(fifo, link);
+  const absl::Status written = WriteReadyFile(link, {{"listen", "127.0.0.1:1"}});
+  EXPECT_TRUE(written.ok()) << written;
+  EXPECT_EQ(reader.Finish(), "{\"listen\": \"127.0.0.1:1\"}\n");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
 }
 
 TEST(ReadyFile, FollowsNoLink) {

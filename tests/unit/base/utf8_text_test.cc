@@ -48,5 +48,27 @@ TEST(Utf8Text, CutsWhatIsNoUtf8Too) {
   EXPECT_EQ(CutText(continuations, 2).size(), 0u);
 }
 
+TEST(Utf8Text, QuotesWhatSomebodyHasWritten) {
+  EXPECT_EQ(QuotedText("a\n\xff\xc3\xb6\x1b[31m"), "'a\\x0a\\xff\xc3\xb6\\x1b[31m'");
+  const std::string quoted = QuotedText(std::string(5'000'000, 'a'));
+  EXPECT_EQ(quoted, "'" + std::string(200, 'a') + "'... (5000000 bytes)");
+}
+
+TEST(Utf8Text, ALongMessageLosesItsMiddle) {
+  EXPECT_EQ(ShortText("short", 100), "short");
+  const std::string message = "m.json: " + std::string(5'000'000, 'a') + ": do that";
+  const std::string shown = ShortText(message, 100);
+  EXPECT_LT(shown.size(), 130u);
+  EXPECT_EQ(shown.rfind("m.json: aaa", 0), 0u);
+  EXPECT_NE(shown.find("bytes)... "), std::string::npos) << shown;
+  EXPECT_TRUE(shown.ends_with("aaa: do that")) << shown;
+}
+
+TEST(Utf8Text, KnowsUtf8WithControlCharacters) {
+  EXPECT_TRUE(IsUtf8("a\n\t\xc3\xb6"));
+  EXPECT_FALSE(IsUtf8("\xff\xfe"));
+  EXPECT_FALSE(IsUtf8("a\xc3"));
+}
+
 }  // namespace
 }  // namespace ecpipe::utf8_text_test

@@ -176,5 +176,17 @@ TEST(LocalReconstruction, RefusesWhatIsNotPossible) {
   }
 }
 
+TEST(LocalReconstruction, SaysThatManySurvivorsNeedNotBeEnough) {
+  const auto code = Code("lrc(4,4,1)");
+  const std::vector<int> failed = {0, 4, 8};
+  ASSERT_TRUE(absl::IsFailedPrecondition(
+      code->Equation(failed, AllBut(*code, failed)).status()));
+  EXPECT_EQ(WhyUndetermined(*code, {"b1", "b2", "b3", "b5", "b6", "b7"}),
+            "the 6 survivors that can be used do not determine it, since of code lrc(4,4,1) not "
+            "any k = 4 blocks do: b1, b2, b3, b5, b6, b7");
+  EXPECT_EQ(WhyUndetermined(*code, {"b1", "b2"}),
+            "k = 4 blocks are needed, but only 2 survivors can be used");
+}
+
 }  // namespace
 }  // namespace ecpipe::local_reconstruction_test

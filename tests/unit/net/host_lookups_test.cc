@@ -6,6 +6,7 @@
 
 #include <new>
 
+#include "base/status.h"
 #include "unit/net/name_server.h"
 
 namespace ecpipe::host_lookups_test {
@@ -118,9 +119,11 @@ TEST_F(HostLookupsTest, AServerThatCannotSayNowMayKnowTheNameAllTheSame) {
     const absl::Status failure = HostLookups::FailureOf("name", error);
     EXPECT_TRUE(absl::IsUnavailable(failure)) << failure;
     EXPECT_FALSE(HostLookups::NobodyKnows(failure)) << failure;
+    EXPECT_EQ(IsOwnShortage(failure), error == EAI_SYSTEM || error == EAI_MEMORY) << failure;
   }
   EXPECT_FALSE(HostLookups::NobodyKnows(Find("busy").status()));
   EXPECT_TRUE(HostLookups::NobodyKnows(HostLookups::FailureOf("name", EAI_NODATA)));
+  EXPECT_FALSE(IsOwnShortage(HostLookups::FailureOf("name", EAI_NODATA)));
 }
 
 // What is known is looked up anew behind what is not, and never by all threads.

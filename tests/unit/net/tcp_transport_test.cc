@@ -3,10 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <functional>
 #include <future>
 
+#include "base/status.h"
 #include "unit/net/tcp_fixture.h"
 #include "unit/net/test_certificates.h"
 
@@ -14,6 +16,7 @@ namespace ecpipe::tcp_transport_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // What plain TCP and TLS promise alike.
 class EitherTcpTransportTest : public TcpTransportTest, public testing::WithParamInterface<bool> {
@@ -365,6 +368,37 @@ TEST_F(TcpTransportTest, TheServersEndClosesWhatItHolds) {
 TEST_F(TcpTransportTest, WithoutADataPortNothingCanBeOffered) {
   const auto receive_only = MakeTcpTransport(nullptr);
   EXPECT_TRUE(absl::IsFailedPrecondition(receive_only->Offer({}, {}, wakeup_).status()));
+}
+
+// While it lives this process can open no more files.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_P(EitherTcpTransportTest, WithoutDescriptorsNoNodeIsNamed) {
+  HopInput input;
+  input.node = "the-sender";
+  for (const std::string& address : {server_->address(), std::string("localhost:1")}) {
+    input.address = address;
+    const NoMoreFiles none;
+    const absl::Status status = transport_->Connect(input, {1, 1}).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_TRUE(IsOwnShortage(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("ulimit -n"));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("the-sender")));
+  }
 }
 
 TEST_P(EitherTcpTransportTest, NobodyThereIsUnavailableAndNamed) {

@@ -87,10 +87,13 @@ const ENDED = [
   {title: 'Size', number: true}, {title: 'Scheme'}, {title: 'For'},
 ];
 
+// No fault of the repair: a client may want no more.
+const WELL = ['done', 'cancelled'];
+
 function endedRow(repair, now) {
   return {key: repair.repair, cells: [
     names(repair.blocks),
-    [`${shape(repair.state === 'done' ? 'healthy' : 'stuck')} ${repair.state}`,
+    [`${shape(WELL.includes(repair.state) ? 'healthy' : 'stuck')} ${repair.state}`,
      repair.detail !== '' && el('div', {class: 'trouble'}, repair.detail)],
     clock(repair.ended_unix_ms, now),
     duration((repair.ended_unix_ms - repair.started_unix_ms) / 1000), bytes(repair.bytes),
@@ -100,7 +103,7 @@ function endedRow(repair, now) {
 
 export function ended(answer) {
   const {shown, error} = answer.ended;
-  const failed = shown.filter((repair) => repair.state !== 'done').length;
+  const failed = shown.filter((repair) => !WELL.includes(repair.state)).length;
   return [el('h2', {}, 'Repairs that have ended'),
           error !== null && el('p', {}, `${shape('trouble')} The journal could not be read: ${
             error}`),
@@ -108,7 +111,7 @@ export function ended(answer) {
           shown.length > 0 && fold(
               'ended repairs', false, `The newest ${shown.length}` +
                   (failed > 0 ? `: ${shape('stuck')} ${failed} failed or interrupted`
-                              : ': all done'),
+                              : ': none failed'),
               () => table('Repairs that have ended', ENDED,
                           shown.map((repair) => endedRow(repair, answer.unix_ms))))];
 }

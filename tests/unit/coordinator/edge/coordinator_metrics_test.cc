@@ -96,11 +96,24 @@ TEST_F(CoordinatorMetricsTest, TheRoomForTheStateIsKnown) {
   EXPECT_EQ(Value("ecpipe_journal_failures_total"), 0);
 }
 
+TEST_F(CoordinatorMetricsTest, WhatItsClientCancelsHasNotFailed) {
+  for (const absl::Status& end : {absl::CancelledError("left"), absl::DataLossError("bad")}) {
+    const auto grant =
+        repairs_->BeginRepair({.block_ids = {"b0"}, .scheme = "rp", .slice_bytes = 100});
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    repairs_->FinishRepair(grant->repair_id, {end, 100, 0.1});
+  }
+  EXPECT_EQ(Ended("read", "degraded_read", "cancelled"), 1);
+  EXPECT_EQ(Ended("read", "degraded_read", "failed"), 1);
+  EXPECT_EQ(Ended("read", "degraded_read", "done"), 0);
+}
+
 TEST_F(CoordinatorMetricsTest, RepairsAreCountedByTheirCause) {
   for (const RepairCause cause : kRepairCauses) {
     const char* const name = RepairCauseName(cause);
     EXPECT_EQ(Ended(WorkOf(cause), name, "done"), 0) << "each is there from the start";
     EXPECT_EQ(Ended(WorkOf(cause), name, "failed"), 0);
+    EXPECT_EQ(Ended(WorkOf(cause), name, "cancelled"), 0);
     EXPECT_EQ(Unplanned(WorkOf(cause), name), 0);
   }
   RepairRequest lost{.block_ids = {"b0"}, .scheme = "rp"};

@@ -91,7 +91,7 @@ TEST_F(RepairsAtOnce, AreEachAnsweredAndEndedOnce) {
   EXPECT_EQ(ends_.ends.size(), hosted);
   EXPECT_TRUE(coordinator_.RunningBlocks().empty());
   const RepairCounts counts = coordinator_.counts();
-  EXPECT_EQ(counts.started, counts.done + counts.failed);
+  EXPECT_EQ(counts.started, counts.done + counts.failed + counts.cancelled);
   for (const auto& [id, record] : journal_.records) {
     EXPECT_NE(record.state, RepairState::kRunning) << id;
   }

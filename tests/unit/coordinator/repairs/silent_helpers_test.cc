@@ -135,7 +135,7 @@ TEST_F(SilentHelpers, NothingIsHandedOutForACallerThatHasGone) {
   EXPECT_EQ(helpers_.rounds, 1) << "no second one";
   EXPECT_THAT(helpers_.cancelled, Contains(0u));
   EXPECT_TRUE(coordinator_.RunningBlocks().empty());
-  EXPECT_EQ(coordinator_.counts().failed, 1u);
+  EXPECT_EQ(coordinator_.counts().cancelled, 1u);
 }
 
 class LateHelpers : public SilentHelpers {

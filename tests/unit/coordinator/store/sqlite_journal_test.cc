@@ -121,9 +121,11 @@ TEST_F(SqliteJournalTest, RecordsSurviveARestart) {
   failed.detail = "node-3: gone";
   failed.block_ids.clear();
   Store(running);
+  const RepairRecord cancelled = Record(8, 300, RepairState::kCancelled);
   Store(failed);
+  Store(cancelled);
   Open();
-  EXPECT_EQ(journal_->Recent(10).value(), (std::vector<RepairRecord>{running, failed}));
+  EXPECT_EQ(journal_->Recent(10).value(), (std::vector<RepairRecord>{running, cancelled, failed}));
 }
 
 TEST_F(SqliteJournalTest, RecordReplacesTheSameRepair) {
@@ -414,6 +416,8 @@ TEST(RepairStateTest, Names) {
   EXPECT_STREQ(RepairStateName(RepairState::kDone), "done");
   EXPECT_STREQ(RepairStateName(RepairState::kFailed), "failed");
   EXPECT_STREQ(RepairStateName(RepairState::kInterrupted), "interrupted");
+  EXPECT_STREQ(RepairStateName(RepairState::kCancelled), "cancelled");
+  EXPECT_EQ(RepairStateNamed("cancelled"), RepairState::kCancelled);
 }
 
 TEST_F(SqliteJournalTest, KeepsRecoveries) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <future>
 #include <new>
@@ -13,7 +14,9 @@
 
 #include "base/bytes/sha256.h"
 #include "base/fault_points.h"
+#include "base/status.h"
 #include "model/corrupt_block.h"
+#include "model/fault.h"
 #include "net/tcp_socket.h"
 #include "requestor/client/coordinator_client.h"
 #include "requestor/client/receive_limit.h"
@@ -31,6 +34,7 @@ class OnesTransport : public Transport {
  public:
   absl::StatusOr<std::unique_ptr<SliceReceiver>> Connect(const HopInput&,
                                                          const StreamShape&) override {
+    if (!lacking.ok()) return lacking;
     if (refused > 0 && refused-- > 0) return absl::UnavailableError("nobody listens");
     return std::make_unique<Ones>(&may_send);
   }
@@ -40,7 +44,8 @@ class OnesTransport : public Transport {
   }
 
   Wakeup may_send;
-  int refused = 0;  // connections, from now on
+  int refused = 0;       // connections, from now on
+  absl::Status lacking;  // what ends each connection before anybody is asked
 
  private:
   class Ones : public SliceReceiver {
@@ -289,6 +294,40 @@ TEST_F(RequestorTest, ACancelEndsTheReadingBackOfFiles) {
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_TRUE(requestor().RepairToFiles(target, {path}).ok());
   EXPECT_EQ(std::filesystem::file_size(path), kBlockBytes);
+}
+
+TEST_F(RequestorTest, WhoWantsNoMoreHasCancelledTheReadAndNotSeenItFail) {
+  absl::Status told;
+  coordinator_->finish = [&](const RepairVerdict& verdict, const std::stop_token&) {
+    told = verdict.status;
+    return absl::OkStatus();
+  };
+  const auto leave = [](std::span<const uint8_t>) { return absl::InternalError("closed"); };
+  const absl::Status status = requestor().Read({.block_ids = {"b"}}, leave).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_TRUE(absl::IsCancelled(told)) << told;
+  EXPECT_NE(told.ToString().find("closed"), std::string::npos) << told;
+}
+
+TEST_F(RequestorTest, WhatThisProcessLacksEndsTheReadAndBlamesNoNode) {
+  int resumed = 0;
+  coordinator_->resume = [&](const ResumePoint&) {
+    ++resumed;
+    return Granted(0);
+  };
+  absl::Status told;
+  coordinator_->finish = [&](const RepairVerdict& verdict, const std::stop_token&) {
+    told = verdict.status;
+    return absl::OkStatus();
+  };
+  for (const int lacks : {EMFILE, ENFILE, ENOMEM}) {
+    helpers_->lacking = ErrnoStatus(lacks, "socket");
+    const absl::Status status = Read();
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_EQ(FaultOf(status), kFaultSelf);
+    EXPECT_TRUE(absl::IsResourceExhausted(told)) << told;
+  }
+  EXPECT_EQ(resumed, 0);
 }
 
 TEST_F(RequestorTest, AnAttemptGoesOnWithoutAdviceWhenTheWatchFails) {

@@ -194,6 +194,18 @@ TEST_F(FileCoder, RefusesMoreBlocksThanAManifestMayHave) {
               HasSubstr("use larger blocks"));
 }
 
+TEST_F(FileCoder, RefusesAnInputThatHasMoreThanItsSize) {
+  EncodeOptions options = Options("rs(3,2)", 10);
+  options.input_path = "/proc/version";
+  for (const auto encode : {&EncodeFile, &PlanEncoding}) {
+    const absl::Status status = encode(options).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(status.ToString().find("/proc/version has more than the 0 bytes"), std::string::npos)
+        << status;
+  }
+  EXPECT_FALSE(std::filesystem::exists(options.output_dir));
+}
+
 TEST_F(FileCoder, NamesAnInputThatIsNotThere) {
   const absl::Status status = EncodeError(Options("rs(5,3)", 10));
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
