@@ -2,6 +2,7 @@
 #include "coordinator/repairs/hosted_watch.h"
 
 #include <chrono>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -42,6 +43,7 @@ void HostedWatch::PushChecks() {
   for (const RepairId repair_id : due) {
     if (checking_.insert(repair_id).second) Push({repair_id, /*failed=*/false});
   }
+  Grow();
 }
 
 void HostedWatch::Push(const Task& task) {
@@ -52,10 +54,15 @@ void HostedWatch::Push(const Task& task) {
   } else {
     queue_.push_back(task);
   }
-  if (queue_.size() > idle_ && threads_.size() < kWatchThreads) {
-    threads_.emplace_back([this] { Run(); });
-  }
+  Grow();
   wake_.NotifyOne();
+}
+
+// Where the system has no thread now, the next tick asks again.
+void HostedWatch::Grow() {
+  if (stopping_ || queue_.size() <= idle_ || threads_.size() >= kWatchThreads) return;
+  absl::StatusOr<Thread> thread = Thread::Start([this] { Run(); });
+  if (thread.ok()) threads_.push_back(*std::move(thread));
 }
 
 bool HostedWatch::WaitForTick() {

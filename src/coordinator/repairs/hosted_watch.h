@@ -42,6 +42,8 @@ class HostedWatch : public RepairListener {
 
   void PushChecks();
   void Push(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Starts one more thread if a task waits for one.
+  void Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False when it is time to stop.
   bool WaitForTick();
   void Run();

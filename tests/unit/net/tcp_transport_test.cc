@@ -392,8 +392,10 @@ TEST_P(EitherTcpTransportTest, WithoutDescriptorsNoNodeIsNamed) {
   input.node = "the-sender";
   for (const std::string& address : {server_->address(), std::string("localhost:1")}) {
     input.address = address;
-    const NoMoreFiles none;
-    const absl::Status status = transport_->Connect(input, {1, 1}).status();
+    const absl::Status status = [&] {
+      const NoMoreFiles none;
+      return transport_->Connect(input, {1, 1}).status();
+    }();
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
     EXPECT_TRUE(IsOwnShortage(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("ulimit -n"));

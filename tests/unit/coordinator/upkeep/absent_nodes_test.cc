@@ -51,7 +51,7 @@ TEST_F(AbsentNodes, WhoHasNoBlockAnyMoreIsNotMissed) {
   clock_.Advance(std::chrono::seconds(6));
   Look();
   EXPECT_EQ(Known().size(), 6u);
-  for (Stripe& stripe : catalog_.stripes) {
+  for (auto& [stripe_id, stripe] : catalog_.stripes) {
     for (BlockPlace& place : stripe.blocks) {
       if (place.node == "n0") place.node = "n-new";
     }

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/bytes/utf8_text.h"
+#include "base/guarded.h"
 #include "requestor/client/submitted_call.h"
 
 namespace {
