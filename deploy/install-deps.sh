@@ -20,9 +20,9 @@ lab_packages=(python3-matplotlib openssh-client bindfs xfsprogs)
 # What only tests need: an sshd of their own; clang for all presets but `release`, with libFuzzer,
 # a symbolizer for `asan`, and clang-tidy; a cache for the compilers; Jerasure, whose parities
 # ECPipe's are compared with; SciPy, whose linear programs say how good a plan can be; a Prometheus
-# for the alerts; abidiff.
+# for the alerts; abidiff; processors with fewer instruction sets.
 test_packages=(openssh-server clang-19 clang-tidy-19 libclang-rt-19-dev llvm-19 ccache
-  libjerasure2 python3-scipy prometheus abigail-tools)
+  libjerasure2 python3-scipy prometheus abigail-tools qemu-user)
 # What makes Debian packages, and what tests them in a Debian of their own, with a systemd.
 package_packages=(help2man lintian debootstrap systemd-container)
 # What builds and runs the image of deploy/containers, and lets its containers find each other.

@@ -6,7 +6,7 @@
     tests/check_tidy.py --self-test           that each check finds what it is for
 
 The compile commands of that build say what to read: where files are compiled together, they are
-read together, so that the headers of gRPC are read once a group. One process a core.
+read together, so that the headers of gRPC are read once a group.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def tidy(arguments: list[str]) -> list[str]:
     return found
 
 
-def check_build(build: Path) -> int:
+def check_build(build: Path, jobs: int) -> int:
     units = units_of(build)
     if not units:
         print(f"{build}: no sources of src in compile_commands.json", file=sys.stderr)
         return 1
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda unit: tidy(["-p", str(build), unit]), units)
         found = sorted({finding for result in results for finding in result})
     for finding in found:
@@ -117,8 +117,10 @@ def main() -> int:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--build", type=Path, help="a build folder, such as build/asan")
     what.add_argument("--self-test", action="store_true")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                        help="processes at once (default: one a core)")
     arguments = parser.parse_args()
-    return self_test() if arguments.self_test else check_build(arguments.build)
+    return self_test() if arguments.self_test else check_build(arguments.build, arguments.jobs)
 
 
 if __name__ == "__main__":

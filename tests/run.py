@@ -34,8 +34,8 @@ from runner.ctest import Test, tests_by_label
 from runner.labels import LABELS, PRESET_ORDER, Label, Plan, make_plan, targets_of
 from runner.queue import Queue
 from runner.static_checks import run_static
-from runner.tier import Session, Tier
-from runner.times import write_times
+from runner.tally import Session, Tally
+from runner.times import PAGE, read_times, write_times
 
 Tests = dict[str, list[Test]]  # by label
 
@@ -44,22 +44,22 @@ def build_and_list(session: Session, preset: str, labels: Sequence[Label]) -> Te
     """The tests of a preset, once it is built; None when there is nothing to run."""
     if not build(session, preset, targets_of(preset, labels)):
         return None
-    tier = Tier(f"{preset} tests")
+    tally = Tally(preset, "tests")
     try:
         tests = tests_by_label(REPOSITORY / "build" / preset)
     except (subprocess.SubprocessError, OSError, ValueError, LookupError) as error:
-        tier.fail("listing the tests", str(error))
-        session.record(tier)
+        tally.fail("listing the tests", str(error))
+        session.record(tally)
         return None
     lost = sorted(set(tests) - {label.name for label in LABELS})
     if lost:  # a label that nobody knows would never run
-        tier.fail("unknown labels", "\n".join(f"{label!r}: {tests[label]}" for label in lost))
-        session.record(tier)
+        tally.fail("unknown labels", "\n".join(f"{label!r}: {tests[label]}" for label in lost))
+        session.record(tally)
     return tests
 
 
 def run_presets(session: Session, plan: Plan) -> None:
-    """Nothing here raises: whatever goes wrong becomes a failed tier."""
+    """Nothing here raises: whatever goes wrong becomes a failed tally."""
     queue = Queue(session, len(os.sched_getaffinity(0)))
     for preset, labels in plan.items():
         tests = build_and_list(session, preset, labels)
@@ -115,6 +115,7 @@ def on_interrupt(children: Children) -> Callable[[int, object], None]:
 
 def main() -> int:
     plan, arguments = parse()
+    before = read_times(PAGE.read_text(encoding="utf-8"))
     session = Session(REPOSITORY / "build" / "test-logs")
     session.logs.mkdir(parents=True, exist_ok=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -122,8 +123,8 @@ def main() -> int:
     run_static(session)
     run_presets(session, plan)
     session.judge_flaky_tests()
-    code = session.print_summary()
-    if arguments.write_times:
+    code = session.print_summary(before)
+    if arguments.write_times and code == 0:
         write_times(session.times())
     return code
 

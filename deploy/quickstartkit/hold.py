@@ -20,7 +20,7 @@ Look further:
   deploy/quickstart.sh --hold         leaves the cluster to you until ctrl-C
   deploy/quickstart.sh --keep         keeps blocks, configs and logs
   sudo bench/lab.py single --runs 3   the schemes, measured several times
-  tests/run.sh                        all tests
+  tests/run.sh                        the tests
   README.md, docs/                    what it is, and how it works""")
 
 

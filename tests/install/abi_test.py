@@ -128,7 +128,7 @@ def main() -> int:
     arguments, rest = parser.parse_known_args()
     LIBRARY = arguments.library.resolve()  # libecpipe.so.VERSION
     if shutil.which("abidiff") is None:
-        print("skipped: abidiff is not installed (deploy/install-deps.sh test)")
+        print("SKIP: abidiff is not installed (deploy/install-deps.sh test)")
         return SKIPPED
     if arguments.record:
         file = RELEASES / f"{LIBRARY.name}.abi"

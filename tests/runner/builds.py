@@ -7,7 +7,7 @@ import re
 from typing import Sequence
 
 from runner.children import REPOSITORY
-from runner.tier import Session, Tier
+from runner.tally import BUILD, Session, Tally
 
 BUILD_SECONDS = 4500  # against a hang: tests beside it have the processors first
 
@@ -27,7 +27,7 @@ WARNING = re.compile(r"\bwarning: ")
 def build(session: Session, preset: str, targets: Sequence[str]) -> bool:
     """Builds these targets, or all. A failed build is one failed test; a good one is none, it only
     has a time."""
-    tier = Tier(f"{preset} build")
+    tally = Tally(preset, BUILD)
     configure = ["cmake", "--preset", preset]
     compile_them = ["cmake", "--build", "--preset", preset,
                     *(["--target", *targets] if targets else [])]
@@ -35,15 +35,15 @@ def build(session: Session, preset: str, targets: Sequence[str]) -> bool:
         log = session.logs / f"build-{preset}-{number}.log"
         # Tests that run beside a build watch the clock, and a compiler does not.
         end = session.children.run(command, log, BUILD_SECONDS, SANITIZER_OPTIONS, gives_way=True)
-        tier.took(end.seconds, end.cpu_seconds)
+        tally.took(end.seconds, end.cpu_seconds)
         output = log.read_text(errors="replace")
         if end.code:
-            tier.fail(f"{' '.join(command)} (exit code {end.code})", output)
+            tally.fail(f"{' '.join(command)} (exit code {end.code})", output)
             break
         # The presets for users let a newer compiler warn. Ours must have nothing to say.
         warnings = [line for line in output.splitlines() if WARNING.search(line)]
         if warnings:
-            tier.fail("warnings", "\n".join(warnings))
+            tally.fail("warnings", "\n".join(warnings))
             break
-    session.record(tier)
-    return tier.failed == 0
+    session.record(tally)
+    return tally.failed == 0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from runner.builds import SANITIZER_OPTIONS
 from runner.children import End
-from runner.tier import Session
+from runner.tally import Session
 
 TEST_SECONDS = 300  # of a test that names no TIMEOUT of its own
 LONGEST_TEST_SECONDS = 7500  # against a hang of ctest itself; the label suite has two hours
@@ -66,8 +66,10 @@ def tests_by_label(build_folder: Path) -> dict[str, list[Test]]:
     return tests
 
 
-def run_test(session: Session, preset: str, build_folder: Path, test: Test) -> Result:
-    stem = f"{preset}-{test.name}".replace("/", "_")
+def run_test(session: Session, preset: str, build_folder: Path, test: Test,
+             again: bool = False) -> Result:
+    """`again`: its log does not replace that of the first try."""
+    stem = f"{preset}-{test.name}{'-again' if again else ''}".replace("/", "_")
     junit, log = session.logs / f"{stem}.xml", session.logs / f"{stem}.log"
     for stale in (junit, test.report):
         if stale:
@@ -91,7 +93,12 @@ def cases_of(test: Test, whole: Outcome) -> dict[str, Outcome]:
         return {test.name: whole}
     if not test.report.exists():  # it has crashed, or was killed: which cases ran, its output says
         return {test.name: Outcome("failed", f"{whole.text}\nno report of its cases")}
-    cases = read_googletest(test)
+    try:
+        cases = read_googletest(test)
+    except ElementTree.ParseError as error:
+        return {test.name: Outcome("failed", f"{whole.text}\nits report cannot be read: {error}")}
+    if not cases:
+        return {test.name: Outcome("failed", f"{whole.text}\nno case ran")}
     # A leak, or a thread at the end, is of no case.
     if whole.result == "failed" and all(case.result != "failed" for case in cases.values()):
         cases[test.name] = whole

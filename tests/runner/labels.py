@@ -27,8 +27,8 @@ class Label:
 # Whatever starts programs starts those of the build that the quickstart makes. The simulation runs
 # fibres of one thread, which tsan takes for one stack, and fuzz targets have one thread.
 #
-# A test starts before those of labels below its own. So what takes long and mostly waits is above:
-# the many short tests of the others fill the cores beside it.
+# Of the tests that fit, one of the uppermost label starts. So what takes long and mostly waits is
+# above: the many short tests of the others fill the cores beside it.
 LABELS = (
     # It compiles all programs without a compiler cache, in a Debian 13.
     Label("suite", ("release",), rare=True),
@@ -39,13 +39,13 @@ LABELS = (
     Label("quickstart", ("release",), retried=True),
     # Most of it waits for a mirror, dpkg and systemd.
     Label("package", ("release",), cores=0.5, retried=True),
-    # Links of a few hundred Mb/s take less than half a core, and no test reads a time but against
-    # one of the same run.
+    # Links of a few hundred Mb/s take less than half a core.
     Label("lab", ("release",), cores=0.5, retried=True),
     Label("experiments", ("release",), retried=True, rare=True),
     Label("shim", ("asan", "tsan"), retried=True, targets=("unit_tests",)),
     Label("sim", ("asan",), targets=("unit_tests",)),
-    Label("tidy", ("asan",), targets=("unit_tests",)),  # it reads generated headers
+    # It reads generated headers, one process at a time.
+    Label("tidy", ("asan",), targets=("unit_tests",)),
     Label("unit", ("asan", "tsan"), targets=("unit_tests",)),
     Label("fuzz", ("asan",), targets=("unit_tests",)),
     Label("libfuzzer", ("asan",), rare=True, targets=("fuzzers",)),
@@ -87,6 +87,8 @@ def make_plan(presets: Sequence[str], labels: Sequence[str], quick: bool = False
             chosen = [by_name[name] for name in labels]
         if chosen:
             plan[preset] = chosen
+    if not plan:
+        raise ValueError("nothing to run: no such label on such a preset")
     return plan
 
 

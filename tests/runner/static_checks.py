@@ -12,15 +12,15 @@ from pathlib import Path
 
 import check_layering
 from runner.children import REPOSITORY
-from runner.tier import Session, Tier
+from runner.tally import Session, Tally
 
 
 def run_static(session: Session) -> None:
-    tier, start, cpu_start = Tier("tree static"), time.monotonic(), time.process_time()
+    tally, start, cpu_start = Tally("tree", "static"), time.monotonic(), time.process_time()
     for check in (check_layers, check_python, check_shell):
-        check(tier)
-    tier.took(time.monotonic() - start, time.process_time() - cpu_start)
-    session.record(tier)
+        check(tally)
+    tally.took(time.monotonic() - start, time.process_time() - cpu_start)
+    session.record(tally)
 
 
 def repository_files(*suffixes: str) -> list[Path]:
@@ -32,28 +32,28 @@ def repository_files(*suffixes: str) -> list[Path]:
     return found
 
 
-def check_layers(tier: Tier) -> None:
+def check_layers(tally: Tally) -> None:
     """Each rule is one test."""
     by_rule: dict[str, list[str]] = defaultdict(list)
     for violation in check_layering.check_tree(REPOSITORY):
         by_rule[violation.rule].append(str(violation))
     for rule in check_layering.RULES:
         if rule in by_rule:
-            tier.fail(f"layering.{rule}", "\n".join(by_rule[rule]))
+            tally.fail(f"layering.{rule}", "\n".join(by_rule[rule]))
         else:
-            tier.passed += 1
+            tally.passed += 1
 
 
-def check_python(tier: Tier) -> None:
+def check_python(tally: Tally) -> None:
     for path in repository_files(".py"):
         try:
             compile(path.read_text(encoding="utf-8"), str(path), "exec")
-            tier.passed += 1
+            tally.passed += 1
         except SyntaxError as error:
-            tier.fail(f"python {path.relative_to(REPOSITORY)}", str(error))
+            tally.fail(f"python {path.relative_to(REPOSITORY)}", str(error))
 
 
-def check_shell(tier: Tier) -> None:
+def check_shell(tally: Tally) -> None:
     for path in [*repository_files(".sh"), REPOSITORY / ".ci" / "run"]:
         name = str(path.relative_to(REPOSITORY))
         done = subprocess.run(["bash", "-n", str(path)], capture_output=True, text=True)
@@ -62,8 +62,8 @@ def check_shell(tier: Tier) -> None:
                                   capture_output=True, text=True)
         # The executable bit is easily lost, and CI starts these by name.
         if done.returncode:
-            tier.fail(f"shell {name}", done.stdout + done.stderr)
+            tally.fail(f"shell {name}", done.stdout + done.stderr)
         elif not os.access(path, os.X_OK):
-            tier.fail(f"shell {name}", "not executable")
+            tally.fail(f"shell {name}", "not executable")
         else:
-            tier.passed += 1
+            tally.passed += 1

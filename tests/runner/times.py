@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Mapping
 
 from runner.children import REPOSITORY
@@ -61,7 +60,8 @@ def grown(measured: Mapping[tuple[str, str], Took], before: Times) -> list[str]:
     for (preset, label), took in sorted(measured.items()):
         old = before.get((preset, label))
         if old is None:
-            lines.append(f"{preset} {label}: not in the table")
+            if preset in {known for known, _ in before}:
+                lines.append(f"{preset} {label}: not in the table")
             continue
         for new, past, unit in ((took.seconds, old.seconds, "s"),
                                 (took.cpu_seconds, old.cpu_seconds, "CPU s")):
@@ -70,5 +70,5 @@ def grown(measured: Mapping[tuple[str, str], Took], before: Times) -> list[str]:
     return lines
 
 
-def write_times(measured: Mapping[tuple[str, str], Took], page: Path = PAGE) -> None:
-    page.write_text(with_times(page.read_text(encoding="utf-8"), measured), encoding="utf-8")
+def write_times(measured: Mapping[tuple[str, str], Took]) -> None:
+    PAGE.write_text(with_times(PAGE.read_text(encoding="utf-8"), measured), encoding="utf-8")

@@ -17,7 +17,7 @@ from runner import times  # noqa: E402
 from runner.ctest import Test, cases_of, Outcome, tests_by_label  # noqa: E402
 from runner.labels import LABELS, Label, make_plan, targets_of  # noqa: E402
 from runner.queue import MOST_TRIED_AGAIN, Queue  # noqa: E402
-from runner.tier import MOST_FLAKY, Session, Tier  # noqa: E402
+from runner.tally import MOST_FLAKY, Session, Tally  # noqa: E402
 from runner.times import Took, grown, read_times, with_times  # noqa: E402
 
 PASS, FAIL = "true", "echo why; false"
@@ -45,17 +45,17 @@ class Runs(unittest.TestCase):
                      "TIMEOUT 2)\n")
         (self.folder / "CTestTestfile.cmake").write_text(text)
 
-    def run_tests(self, retried: bool, expected: list[str] | None = None) -> Tier:
+    def run_tests(self, retried: bool, expected: list[str] | None = None) -> Tally:
         tests = tests_by_label(self.folder)["some"]
         if expected is not None:
             tests = [Test(name) for name in expected]
         queue = Queue(self.session, CORES)
         queue.add(0, "preset", Label("some", ("preset",), retried=retried), self.folder, tests)
         queue.finish()
-        return self.session.tiers[-1]
+        return self.session.tallies[-1]
 
-    def counts(self, tier: Tier) -> tuple[int, int, int, int]:
-        return tier.passed, tier.failed, tier.skipped, len(tier.flaky)
+    def counts(self, tally: Tally) -> tuple[int, int, int, int]:
+        return tally.passed, tally.failed, tally.skipped, len(tally.flaky)
 
     def test_skipped_parts_of_a_test_that_passes(self) -> None:
         script = """cat <<'END'
@@ -66,25 +66,30 @@ test_c (__main__.T.test_c) ... ok
 OK (skipped=1)
 END"""
         self.write_tests(a=script, b=PASS)
-        tier = self.run_tests(retried=False)
-        self.assertEqual(self.counts(tier), (2, 0, 1, 0))
-        self.assertEqual(tier.skips, ["preset some: a: test_b: no moon: (new)"])
+        tally = self.run_tests(retried=False)
+        self.assertEqual(self.counts(tally), (2, 0, 1, 0))
+        self.assertEqual(tally.skips, ["preset some: a: test_b: no moon: (new)"])
 
     def test_counts(self) -> None:
         self.write_tests(a=PASS, b=FAIL, c=SKIP, d=PASS)
-        tier = self.run_tests(retried=False)
-        self.assertEqual(self.counts(tier), (2, 1, 1, 0))
-        self.assertIn("why", tier.failures[0])
-        self.assertNotIn("did not run", tier.failures[0])
-        self.assertIn("no moon", tier.skips[0])
-        self.assertEqual(self.session.print_summary(), 1)
+        tally = self.run_tests(retried=False)
+        self.assertEqual(self.counts(tally), (2, 1, 1, 0))
+        self.assertIn("why", tally.failures[0])
+        self.assertNotIn("did not run", tally.failures[0])
+        self.assertIn("no moon", tally.skips[0])
+        self.assertEqual(self.session.print_summary({}), 1)
 
     def test_retried(self) -> None:
         self.write_tests(a=PASS, b=FAIL, c=self.fails_once("c"))
-        tier = self.run_tests(retried=True)
-        self.assertEqual(self.counts(tier), (2, 1, 0, 1))
-        self.assertIn("preset some: c\n", tier.flaky[0])
-        self.assertIn("first", tier.flaky[0])
+        tally = self.run_tests(retried=True)
+        self.assertEqual(self.counts(tally), (2, 1, 0, 1))
+        self.assertIn("preset some: c\n", tally.flaky[0])
+        self.assertIn("first", tally.flaky[0])
+
+    def test_one_that_then_skips_itself_has_not_passed(self) -> None:
+        mark = self.folder / "ran"
+        self.write_tests(a=f"test -e {mark} && exit 77; touch {mark}; false")
+        self.assertEqual(self.counts(self.run_tests(retried=True)), (0, 1, 0, 0))
 
     def test_not_retried(self) -> None:
         self.write_tests(c=self.fails_once("c"))
@@ -96,7 +101,7 @@ END"""
         self.session.judge_flaky_tests()
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
-            self.assertEqual(self.session.print_summary(), 0)
+            self.assertEqual(self.session.print_summary({}), 0)
         self.assertIn("flaky: preset some: f0\n", output.getvalue())
         self.assertTrue(output.getvalue().endswith("\n3 passed, 0 failed\n"))
 
@@ -104,7 +109,7 @@ END"""
         self.write_tests(**{f"f{i}": self.fails_once(f"f{i}") for i in range(MOST_FLAKY + 1)})
         self.run_tests(retried=True)
         self.session.judge_flaky_tests()
-        self.assertEqual(self.session.print_summary(), 1)
+        self.assertEqual(self.session.print_summary({}), 1)
 
     def test_no_more_at_once_than_the_cores_allow(self) -> None:
         """Each counts those that run beside it."""
@@ -140,7 +145,7 @@ END"""
         self.assertEqual(self.counts(self.run_tests(False, [])), (0, 1, 0, 0))
 
     def test_nothing_run_is_a_failure(self) -> None:
-        self.assertEqual(self.session.print_summary(), 1)
+        self.assertEqual(self.session.print_summary({}), 1)
 
     def test_unlabelled_tests_are_seen(self) -> None:
         (self.folder / "CTestTestfile.cmake").write_text(
@@ -181,6 +186,12 @@ class Cases(unittest.TestCase):
         self.assertEqual(self.results("failed", good)["unit.room.0"], "failed")
         self.assertNotIn("unit.room.0", self.results("passed", good))
 
+    def test_what_is_no_report_or_has_no_case_hides_nothing(self) -> None:
+        for report in (self.REPORT[:100], "<testsuites></testsuites>"):
+            self.assertEqual(self.results("failed", report), {"unit.room.0": "failed"})
+            self.assertIn("its output",
+                          cases_of(self.test, Outcome("failed", "its output"))["unit.room.0"].text)
+
     def test_a_crash_leaves_no_report(self) -> None:
         self.assertEqual(self.results("failed", None), {"unit.room.0": "failed"})
         self.assertEqual(self.results("passed", None), {"unit.room.0": "failed"})
@@ -205,7 +216,7 @@ class Times(unittest.TestCase):
                                before),
                          ["asan unit: 120 s, in the table 100",
                           "tsan unit: 60 CPU s, in the table 40"])
-        self.assertEqual(grown({("asan", "new"): Took(1, 1)}, before),
+        self.assertEqual(grown({("asan", "new"): Took(1, 1), ("dev", "unit"): Took(9, 9)}, before),
                          ["asan new: not in the table"])
 
     def test_seconds_within_what_machines_differ_by_are_not(self) -> None:
@@ -255,6 +266,8 @@ class Plans(unittest.TestCase):
         self.assertEqual(self.names(["tsan"], ["cluster"]), {"tsan": ["cluster"]})
         with self.assertRaisesRegex(ValueError, "nonsense"):
             make_plan([], ["nonsense"])
+        with self.assertRaisesRegex(ValueError, "nothing to run"):
+            make_plan(["release"], [], quick=True)
 
     def test_targets(self) -> None:
         by_name = {label.name: label for label in LABELS}

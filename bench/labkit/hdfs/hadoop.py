@@ -231,6 +231,7 @@ class Hdfs:
             self.wait_live(1)
         finally:
             dumper.stop(DUMP_SECONDS)
+        self.tools.new_archive.rename(self.tools.archive)
         self.wait_live(0)
 
     def wait_live(self, count: int) -> None:

@@ -4,12 +4,14 @@ under build/hdfs, so that only the first run for a Hadoop release needs the netw
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
 import zipfile
 from pathlib import Path
-from typing import Sequence
+from typing import Iterator, Sequence
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 MODULE = REPOSITORY / "integrations" / "hdfs"
@@ -43,6 +45,15 @@ def require_tools() -> None:
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise Unavailable(f"no {tool} here (deploy/install-deps.sh hdfs installs it)")
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """What is kept under build/hdfs, and Maven's repository, have one writer at a time."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def maven(*arguments: str) -> None:
@@ -105,9 +116,12 @@ class Toolchain:
     def __init__(self, version: str) -> None:
         require_tools()
         self.version = version
-        self._jars = [resources_jar(), *hadoop_jars(version)]
-        self._own = own_classes()
+        with alone():
+            self._jars = [resources_jar(), *hadoop_jars(version)]
+            self._own = own_classes()
         self.archive = BUILD / f"classes-{version}.jsa"
+        # Others may be about to make it, too.
+        self.new_archive = BUILD / f"classes-{version}-{os.getpid()}.jsa"
 
     def java(self, main: str, *arguments: str | Path, heap: str = "160m",
              flags: Sequence[str] = (), folders: Sequence[Path] = ()) -> list[str]:
@@ -120,6 +134,6 @@ class Toolchain:
 
     def java_that_dumps(self, main: str, *arguments: str | Path,
                         flags: Sequence[str] = ()) -> list[str]:
-        """Writes the archive of the classes that it has loaded when it ends."""
-        return ["java", *JVM_FLAGS, f"-XX:ArchiveClassesAtExit={self.archive}", "-Xmx256m", *flags,
-                "-cp", ":".join(map(str, self._jars)), main, *map(str, arguments)]
+        """Writes `new_archive`, of the classes that it has loaded, when it ends."""
+        return ["java", *JVM_FLAGS, f"-XX:ArchiveClassesAtExit={self.new_archive}", "-Xmx256m",
+                *flags, "-cp", ":".join(map(str, self._jars)), main, *map(str, arguments)]

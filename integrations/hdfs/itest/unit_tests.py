@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 
-from labkit.hdfs.toolchain import Unavailable, maven, require_tools
+from labkit.hdfs.toolchain import Unavailable, alone, maven, require_tools
 
 
 def run_tests() -> None:
@@ -20,7 +20,8 @@ def run_tests() -> None:
 def main() -> int:
     try:
         require_tools()
-        run_tests()
+        with alone():
+            run_tests()
     except Unavailable as error:
         print(f"SKIP: {error}")
         return 77

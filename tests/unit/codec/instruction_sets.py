@@ -41,7 +41,7 @@ def level_of(model: str) -> str:
 
 def main() -> int:
     if platform.machine() != "x86_64" or shutil.which(EMULATOR) is None:
-        print(f"skipped: needs an x86-64 machine and {EMULATOR} (qemu-user)")
+        print(f"SKIP: needs an x86-64 machine and {EMULATOR} (qemu-user)")
         return SKIPPED
     for model, level in MODELS.items():
         if level_of(model) != level:

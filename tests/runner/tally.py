@@ -9,19 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.children import Children
-from runner.times import PAGE, Took, grown, read_times
+from runner.times import Times, Took, grown
 
 FAILED_OUTPUT_LINES = 60
 # More tests than this that fail and then pass say that something is wrong with the tree or with the
 # machine, and not that one wait was too short.
 MOST_FLAKY = 2
+BUILD = "build"  # the label of a build
 
 
 @dataclass
-class Tier:
-    """What became of one group of tests."""
+class Tally:
+    """What became of the tests of one label of one build, or of the build itself."""
 
-    name: str
+    preset: str
+    label: str
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -30,6 +32,10 @@ class Tier:
     failures: list[str] = field(default_factory=list)  # a name, and what it said
     skips: list[str] = field(default_factory=list)     # a name and the reason
     flaky: list[str] = field(default_factory=list)     # a name, and what it said the first time
+
+    @property
+    def name(self) -> str:
+        return f"{self.preset} {self.label}"
 
     def took(self, seconds: float, cpu_seconds: float) -> None:
         self.seconds += seconds
@@ -55,58 +61,63 @@ class Tier:
     def result(self) -> str:
         if self.failed:
             return "FAILED"
-        if self.name.endswith(" build"):
+        if self.label == BUILD:
             return "built"
         return "passed" if self.passed else "skipped"
 
 
 class Session:
-    """What all tiers share: the children, the folder of logs, and the tiers that have ended."""
+    """What all tallies share: the children, the folder of logs, and the tallies that have ended."""
 
     def __init__(self, logs: Path) -> None:
         self.children = Children()
         self.logs = logs
-        self.tiers: list[Tier] = []
-        self._lock = threading.Lock()  # tiers end in several threads
+        self.tallies: list[Tally] = []
+        self._lock = threading.Lock()  # tallies end in several threads
         self._start = time.monotonic()
 
-    def record(self, tier: Tier) -> Tier:
-        """Prints a tier that has ended and keeps it for the summary."""
-        skipped = f", {tier.skipped} skipped" if tier.skipped else ""
-        lines = [f"{tier.name}: {tier.passed} passed, {tier.failed} failed{skipped} "
-                 f"({tier.seconds:.0f} s, at {self._minutes()})"]
-        lines += [f"\n--- {failure}\n" for failure in tier.failures]
-        lines += [f"\n--- flaky: {flaky}\n" for flaky in tier.flaky]
+    def record(self, tally: Tally) -> Tally:
+        """Prints a tally that has ended and keeps it for the summary."""
+        skipped = f", {tally.skipped} skipped" if tally.skipped else ""
+        lines = [f"{tally.name}: {tally.passed} passed, {tally.failed} failed{skipped} "
+                 f"({tally.seconds:.0f} s, at {self._minutes()})"]
+        lines += [f"\n--- {failure}\n" for failure in tally.failures]
+        lines += [f"\n--- flaky: {flaky}\n" for flaky in tally.flaky]
         with self._lock:
-            self.tiers.append(tier)
+            self.tallies.append(tally)
             print("\n".join(lines), flush=True)
-        return tier
+        return tally
 
     def judge_flaky_tests(self) -> None:
         """Too many of them are a failure of the run."""
         flaky = self._flaky_names()
         if len(flaky) > MOST_FLAKY:
-            tier = Tier("flaky tests")
-            tier.fail(f"{len(flaky)} tests passed only when they ran again alone",
-                      f"At most {MOST_FLAKY} may: " + ", ".join(flaky))
-            self.record(tier)
+            tally = Tally("all", "flaky tests")
+            tally.fail(f"{len(flaky)} tests passed only when they ran again alone",
+                       f"At most {MOST_FLAKY} may: " + ", ".join(flaky))
+            self.record(tally)
 
-    def print_summary(self) -> int:
-        """The table, the skips, the verdict. The exit code."""
-        width = max((len(tier.name) for tier in self.tiers), default=0)
-        print(f"\n{'tier'.ljust(width)}  result   passed  failed  skipped  minutes  CPU minutes")
-        for tier in sorted(self.tiers, key=lambda tier: tier.name):
-            print(f"{tier.name.ljust(width)}  {tier.result:8} {tier.passed:6}  {tier.failed:6}  "
-                  f"{tier.skipped:7}  {tier.seconds / 60:7.1f}  {tier.cpu_seconds / 60:11.1f}")
-        for skip in (skip for tier in self.tiers for skip in tier.skips):
+    def print_summary(self, before: Times) -> int:
+        """The table, with what CONTRIBUTING.md says beside it; the skips, the verdict. The exit
+        code."""
+        title = "build and label"
+        width = max([len(title), *(len(tally.name) for tally in self.tallies)])
+        print(f"\n{title.ljust(width)}  result   passed  failed  skipped  seconds  "
+              "before  CPU s  before")
+        for tally in sorted(self.tallies, key=lambda tally: tally.name):
+            old = before.get((tally.preset, tally.label), Took(0.0, 0.0))
+            print(f"{tally.name.ljust(width)}  {tally.result:8} {tally.passed:6}  "
+                  f"{tally.failed:6}  {tally.skipped:7}  {tally.seconds:7.0f}  {old.seconds:6.0f}  "
+                  f"{tally.cpu_seconds:5.0f}  {old.cpu_seconds:6.0f}")
+        for skip in (skip for tally in self.tallies for skip in tally.skips):
             print(f"skipped: {skip}")
         for name in self._flaky_names():
             print(f"flaky: {name}")
-        for name in (failure.splitlines()[0] for tier in self.tiers for failure in tier.failures):
-            print(f"failed: {name}")
-        for line in grown(self.times(), read_times(PAGE.read_text(encoding="utf-8"))):
+        for failure in (failure for tally in self.tallies for failure in tally.failures):
+            print(f"failed: {failure.splitlines()[0]}")
+        for line in grown(self.times(), before):
             print(f"grown: {line}")
-        passed, failed, skipped = (sum(getattr(tier, kind) for tier in self.tiers)
+        passed, failed, skipped = (sum(getattr(tally, kind) for tally in self.tallies)
                                    for kind in ("passed", "failed", "skipped"))
         if passed + failed == 0:
             print("no test has run, which counts as a failure")
@@ -115,14 +126,14 @@ class Session:
         print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
         return 1 if failed else 0
 
-    def times(self) -> dict[tuple[str, str], Took]:
-        """Of what was built and of labels that have run, by preset and label."""
-        return {(preset, label): Took(tier.seconds, tier.cpu_seconds)
-                for tier in self.tiers for preset, _, label in [tier.name.partition(" ")]
-                if tier.result in ("built", "passed")}
+    def times(self) -> Times:
+        """Of what was built and of labels most of whose tests have run."""
+        return {(tally.preset, tally.label): Took(tally.seconds, tally.cpu_seconds)
+                for tally in self.tallies
+                if tally.result in ("built", "passed") and tally.skipped <= tally.passed}
 
     def _minutes(self) -> str:
         return f"{(time.monotonic() - self._start) / 60:.1f} min"
 
     def _flaky_names(self) -> list[str]:
-        return [flaky.splitlines()[0] for tier in self.tiers for flaky in tier.flaky]
+        return [flaky.splitlines()[0] for tally in self.tallies for flaky in tally.flaky]
