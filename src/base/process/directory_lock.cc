@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +33,10 @@ absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& directory,
   const std::string path = directory + "/" + name;
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kServiceFileMode));
   if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
+  // Whatever the umask; a file of another user has its mode already.
+  if (::fchmod(fd.get(), kServiceFileMode) != 0 && errno != EPERM) {
+    return ErrnoStatus(errno, "set the mode of " + path);
+  }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return ErrnoStatus(errno, "lock " + path);
     return absl::FailedPreconditionError(directory + " is in use by " + HolderOf(fd.get()) +
