@@ -177,10 +177,13 @@ absl::StatusOr<AtomicFile> AtomicFile::CreateForStream(const OutputTarget& targe
   std::error_code error;
   const std::string directory = std::filesystem::temp_directory_path(error);
   if (error) return ErrnoStatus(error.value(), "find a directory for temporary files (TMPDIR)");
+  UniqueFd opened(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid()) return ErrnoStatus(errno, "create a temporary file in " + directory);
   // Its name is never taken: what it holds goes to the stream.
   ECPIPE_ASSIGN_OR_RETURN(
-      AtomicFile file, Create(directory + "/" + kTempPrefix + "for-stream",
-                              Options{.existing = Existing::kReplace, .access = Access::kPrivate}));
+      AtomicFile file,
+      CreateIn(std::move(opened), directory + "/" + kTempPrefix + "for-stream",
+               Options{.existing = Existing::kReplace, .access = Access::kPrivate}));
   file.path_ = target.path;
   file.stream_ = target;
   return file;

@@ -4,7 +4,20 @@
 #include <new>
 #include <system_error>
 
+#include "base/status.h"
+
 namespace ecpipe {
+namespace {
+
+absl::Status OutOfMemory() {
+  try {
+    return OwnShortage(absl::ResourceExhaustedError("out of memory"));
+  } catch (const std::bad_alloc&) {  // which the text and the mark take as well
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
+}
+
+}  // namespace
 
 absl::Status StatusOfException() {
   try {
@@ -13,13 +26,12 @@ absl::Status StatusOfException() {
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::system_error& failure) {  // a thread could not be started
-      return absl::ResourceExhaustedError(failure.what());
+      return OwnShortage(absl::ResourceExhaustedError(failure.what()));
     } catch (const std::exception& failure) {
       return absl::InternalError(failure.what());
     }
   } catch (const std::bad_alloc&) {
-    // Its text takes memory as well.
-    return absl::Status(absl::StatusCode::kResourceExhausted, "");
+    return OutOfMemory();
   }
 }
 

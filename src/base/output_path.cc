@@ -21,6 +21,7 @@
 namespace ecpipe {
 namespace {
 
+constexpr int kLookMillis = 50;  // between two looks whether a wait is to end
 constexpr int kMostLinks = 40;  // as the kernel's own limit
 
 // The descriptor that a path such as /proc/self/fd/1 or /dev/fd/1 means. It is written to as it is:
@@ -140,6 +141,10 @@ absl::StatusOr<OutputTarget> FollowOutput(const std::string& path, OutputLinks l
     const bool there = ::stat(at.c_str(), &behind) == 0;
     if (links == OutputLinks::kOnlyToStream) {
       const bool trusted = info.st_uid == ::geteuid() || info.st_uid == 0;
+      // /dev/stdout, whatever that leads to.
+      if (const auto next = LinkTarget(at); trusted && next.ok()) {
+        if (const auto own = OwnDescriptor(*next)) return OfDescriptor(path, *own);
+      }
       if (!trusted || !there || S_ISREG(behind.st_mode)) return OutputTarget{path, false, -1};
     }
     ECPIPE_RETURN_IF_ERROR(MayFollow(at, info));
@@ -151,11 +156,14 @@ absl::StatusOr<OutputTarget> FollowOutput(const std::string& path, OutputLinks l
 
 absl::StatusOr<UniqueFd> OpenStream(const OutputTarget& target, const StoppedFn& stopped) {
   while (true) {
+    // Without O_NONBLOCK nobody could end the wait for a FIFO's reader, or for room.
     UniqueFd fd(target.own_descriptor >= 0
                     ? ::fcntl(target.own_descriptor, F_DUPFD_CLOEXEC, 0)
-                    : ::open(target.path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+                    : ::open(target.path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
     if (fd.valid()) return fd;
-    if (errno != EINTR) return ErrnoStatus(errno, "open " + target.path);
+    const int error = errno;
+    if (error != EINTR && error != ENXIO) return ErrnoStatus(error, "open " + target.path);
+    if (error == ENXIO) ::poll(nullptr, 0, kLookMillis);  // no reader yet
     if (stopped && stopped()) return Stopped();
   }
 }
@@ -170,7 +178,7 @@ absl::Status WriteStream(int fd, std::span<const uint8_t> bytes, const StoppedFn
     }
     if (put < 0 && errno == EAGAIN) {  // whoever shares the descriptor wants it so
       pollfd room{fd, POLLOUT, 0};
-      ::poll(&room, 1, -1);
+      if (::poll(&room, 1, kLookMillis) <= 0 && stopped && stopped()) return Stopped();
       continue;
     }
     // No peer of a repair: not UNAVAILABLE.

@@ -185,8 +185,8 @@ absl::StatusOr<HostLookups::Addresses> HostLookups::Lookup::Await(TimePoint dead
 }
 
 absl::Status HostLookups::NoAnswer(const std::string& host) {
-  return OwnShortage(
-      absl::DeadlineExceededError("resolve " + host + ": the name server does not answer"));
+  // Like EAI_AGAIN below: it may be this name alone.
+  return absl::DeadlineExceededError("resolve " + host + ": the name server does not answer");
 }
 
 absl::Status HostLookups::FailureOf(const std::string& host, int error) {

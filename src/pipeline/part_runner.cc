@@ -9,6 +9,7 @@
 #include "base/guarded.h"
 #include "base/simulator.h"
 #include "base/status.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -61,6 +62,7 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
 
 absl::Status PartRunner::Run() {
   absl::Status status = Guarded([&] { return Loop(); });
+  if (IsOwnShortage(status)) status = WithFault(std::move(status), kFaultSelf);
   PublishTraffic();
   if (!status.ok()) {
     (void)Guarded([&] {

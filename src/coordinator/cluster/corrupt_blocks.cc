@@ -126,6 +126,17 @@ bool CorruptBlocks::Forget(const std::string& block_id, const std::string& node)
   return ForgetAll({{block_id, node}});
 }
 
+void CorruptBlocks::ForgetNode(const std::string& node) {
+  std::vector<Copy> copies;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [copy, mark] : marks_) {
+      if (copy.second == node) copies.push_back(copy);
+    }
+  }
+  ForgetAll(copies);
+}
+
 bool CorruptBlocks::ForgetAll(const std::vector<Copy>& copies) {
   if (copies.empty()) return false;
   MutexLock write_lock(&write_mutex_);

@@ -64,6 +64,8 @@ class CorruptBlocks {
   bool Forget(const std::string& block_id);
   // The same of one node's copy.
   bool Forget(const std::string& block_id, const std::string& node);
+  // The node is gone for good, and all its copies with it.
+  void ForgetNode(const std::string& node);
 
   // The mark of the node's copy of the block.
   std::optional<CorruptBlock> Find(const std::string& block_id, const std::string& node) const;

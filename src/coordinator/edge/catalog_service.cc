@@ -146,7 +146,11 @@ void CoordinatorServiceImpl::ForgetMarksOfChanged(const std::vector<Stripe>& wer
     const Stripe& now = *by_id.at(was.stripe_id);
     const bool same_code = was.code == now.code && was.block_bytes == now.block_bytes;
     for (const BlockPlace& place : was.blocks) {
-      const bool stays = same_code && absl::c_linear_search(now.blocks, place);
+      // Wherever it is said to be: a mark is of one node's copy.
+      const bool stays =
+          same_code && absl::c_any_of(now.blocks, [&place](const BlockPlace& other) {
+            return other.block_id == place.block_id && other.sha256 == place.sha256;
+          });
       if (!stays) repairs_->corrupt().Forget(place.block_id);
     }
   }
@@ -358,6 +362,9 @@ grpc::Status CoordinatorServiceImpl::ForgetNode(grpc::ServerContext* context,
   const absl::Status readmitted = recoveries_->Readmit(node);
   if (!readmitted.ok() && !absl::IsNotFound(readmitted)) return ToGrpc(readmitted);
   repairs_->nodes().Forget(node);
+  // Of one that the catalog still has blocks on, what was found there stays so.
+  const absl::StatusOr<NodeBlockPage> still = catalog_->ListNode(node, "", 1);
+  if (still.ok() && still->blocks.empty()) repairs_->corrupt().ForgetNode(node);
   Log(LogLevel::kWarning, "node.forgotten",
       {{"node", node}, {"caller", CallerText(CallerOf(context))}});
   return grpc::Status::OK;

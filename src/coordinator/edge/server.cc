@@ -121,7 +121,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       RpcServer::Start(config.listen, RpcSecurity(tls, audit),
                        {server->service_.get(), server->doctor_.get(), &server->config_service_}));
   ECPIPE_RETURN_IF_ERROR(server->ServePages(config, tls));
-  server->StartLoops();
+  server->StartLoops(config.repairs.dead_after);
   return server;
 }
 
@@ -243,7 +243,7 @@ absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
   return absl::OkStatus();
 }
 
-void CoordinatorServer::StartLoops() {
+void CoordinatorServer::StartLoops(Duration dead_after) {
   checker_->Start();
   mark_keeper_->Start();
   ticker_ = Thread([this] {
@@ -252,12 +252,16 @@ void CoordinatorServer::StartLoops() {
       ticked_ = true;
     });
   });
-  expiry_ = Thread([this] {
-    DoRegularly([this, next_look = TimePoint::min()]() mutable {
+  // Who has not registered until then is missed, and nobody before.
+  const TimePoint first_look = Clock::System().Now() + dead_after;
+  expiry_ = Thread([this, first_look] {
+    DoRegularly([this, next_look = first_look]() mutable {
       repairs_->Expire();
-      if (const TimePoint now = Clock::System().Now(); now >= next_look) {
-        next_look = now + kLookForAbsentNodes;
+      if (const TimePoint begun = Clock::System().Now(); begun >= next_look) {
         LookForAbsentNodes();
+        // A large catalog takes at most a twentieth of this thread, which others wait for.
+        const TimePoint ended = Clock::System().Now();
+        next_look = ended + std::max<Duration>(kLookForAbsentNodes, 20 * (ended - begun));
       }
       loss_keeper_->Look();
       qfs_loss_keeper_->Look();

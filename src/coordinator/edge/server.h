@@ -64,7 +64,7 @@ class CoordinatorServer {
   void MakeCheckerAndExtraCopies();
   absl::Status TakeUpInterrupted();
   absl::Status ServePages(const CoordinatorConfig& config, std::shared_ptr<TlsContext> tls);
-  void StartLoops();
+  void StartLoops(Duration dead_after);
   void LookForAbsentNodes();
   // Does the work every NodeTable::kTick until the server stops.
   void DoRegularly(const std::function<void()>& work);

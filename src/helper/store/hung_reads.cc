@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/store/hung_reads.h"
 
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,11 @@
 #include "base/status.h"
 
 namespace ecpipe {
+namespace {
+
+constexpr double kSlowBytesPerSecond = 4 << 20;  // of a disk that many read at once
+
+}  // namespace
 
 struct HungReads::State {
   State(const std::string& the_path, const Clock* the_clock)
@@ -19,7 +25,8 @@ struct HungReads::State {
   const std::string fault;
   const Clock* const clock;
   Mutex mutex;
-  std::multiset<TimePoint> running ABSL_GUARDED_BY(mutex);  // by when they began
+  // By when, at the rate of a slow disk, they should have their bytes.
+  std::multiset<TimePoint> running ABSL_GUARDED_BY(mutex);
   bool told ABSL_GUARDED_BY(mutex) = false;
 };
 
@@ -33,7 +40,7 @@ class HungReads::WatchedBlock : public BlockReader {
   bool has_checksums() const override { return block_->has_checksums(); }
 
   absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    const Running running(state_.get());
+    const Running running(state_.get(), out.size());
     ECPIPE_RETURN_IF_ERROR(FaultPoint(state_->fault.c_str()));
     return block_->ReadAt(offset, out);
   }
@@ -44,9 +51,12 @@ class HungReads::WatchedBlock : public BlockReader {
  private:
   class Running {
    public:
-    explicit Running(State* state) : state_(*state) {
+    Running(State* state, size_t bytes) : state_(*state) {
+      // What a slow disk takes for so many bytes is none of the time that it may hang.
+      const Duration of_bytes = std::chrono::duration_cast<Duration>(
+          std::chrono::duration<double>(static_cast<double>(bytes) / kSlowBytesPerSecond));
       MutexLock lock(&state_.mutex);
-      entry_ = state_.running.insert(state_.clock->Now());
+      entry_ = state_.running.insert(state_.clock->Now() + of_bytes);
     }
     ~Running() {
       MutexLock lock(&state_.mutex);
@@ -74,13 +84,13 @@ std::unique_ptr<BlockReader> HungReads::Watch(std::unique_ptr<BlockReader> block
 }
 
 absl::Status HungReads::Check() const {
-  const TimePoint begun_by = state_->clock->Now() - kPatience;
+  const TimePoint due_by = state_->clock->Now() - kPatience;
   size_t hung = 0;
   bool news = false;
   {
     MutexLock lock(&state_->mutex);
-    for (const TimePoint begun : state_->running) {
-      if (begun > begun_by) break;
+    for (const TimePoint due : state_->running) {
+      if (due > due_by) break;
       ++hung;
     }
     news = std::exchange(state_->told, hung >= kMost) != (hung >= kMost);

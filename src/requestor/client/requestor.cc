@@ -375,10 +375,15 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
   }
   if (status.ok()) status = hooks.check(granted.part, given_up, &report);
   // Who reads a block's beginning and leaves has not seen a repair fail.
-  const absl::Status verdict =
-      sink->refused().ok() ? status
-                           : absl::CancelledError("whoever takes the bytes wants no more: " +
-                                                  std::string(sink->refused().message()));
+  absl::Status verdict = status;
+  if (!sink->refused().ok()) {
+    verdict = absl::CancelledError("whoever takes the bytes wants no more: " +
+                                   std::string(sink->refused().message()));
+  }
+  // Whoever waited no longer has seen one fail, however the call was ended.
+  if (MutexLock lock(&mutex_); absl::IsDeadlineExceeded(registration.call.why)) {
+    verdict = registration.call.why;
+  }
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
   absl::StatusOr<std::vector<StripeFacts::Source>> corrupt = coordinator_->FinishRepair(
       report.repair_id, report.attempts - 1,
@@ -474,9 +479,12 @@ void Requestor::GiveUp(Call* call) {
   cancelled_.NotifyAll();
 }
 
-void Requestor::Cancel() {
+void Requestor::Cancel(const absl::Status& why) {
   MutexLock lock(&mutex_);
-  for (Call* call : calls_) GiveUp(call);
+  for (Call* call : calls_) {
+    call->why.Update(why);
+    GiveUp(call);
+  }
 }
 
 }  // namespace ecpipe

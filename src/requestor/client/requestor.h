@@ -126,8 +126,9 @@ class Requestor {
                                              const std::vector<std::string>& nodes,
                                              const std::stop_token& stop = {});
 
-  // Ends all running calls with CANCELLED. Any thread, also one that waits for signals.
-  void Cancel();
+  // Ends all running calls with CANCELLED, and tells the coordinator why: DEADLINE_EXCEEDED counts
+  // as a failure there. Any thread, also one that waits for signals.
+  void Cancel(const absl::Status& why = absl::CancelledError("the requestor cancelled the repair"));
 
   // The coordinator, for all that is not a repair: plans, catalog, status.
   CoordinatorApi& coordinator() { return *coordinator_; }
@@ -137,6 +138,7 @@ class Requestor {
   struct Call {
     PartRunner* runner = nullptr;  // guarded by mutex_
     std::stop_source given_up;
+    absl::Status why;  // of Cancel(); guarded by mutex_
     // The slice in which the latest part's check rows were not zero.
     std::optional<uint32_t> corrupt_slice;
   };

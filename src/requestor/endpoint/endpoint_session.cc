@@ -134,10 +134,6 @@ absl::StatusOr<EndpointRequest> EndpointSession::ReadRequest(TimePoint deadline)
 absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* outcome) {
   const TimePoint begun_at = Clock::System().Now();
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<RepairSource> source, (*factory_)(request));
-  const Duration left = request.timeout - (Clock::System().Now() - begun_at);
-  if (!BeginWaiting(source.get(), left)) {
-    return absl::CancelledError("the endpoint is shutting down");
-  }
   std::optional<RepairReport> begun;
   uint64_t taken = 0;  // of the range
   const PiecesSink sink = [&](std::span<const std::span<const uint8_t>> pieces) -> absl::Status {
@@ -148,6 +144,11 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
     taken += pieces[0].size();
     return absl::OkStatus();
   };
+  // From here on others may cancel it: nothing throws until they no longer may.
+  const Duration left = request.timeout - (Clock::System().Now() - begun_at);
+  if (!BeginWaiting(source.get(), left)) {
+    return absl::CancelledError("the endpoint is shutting down");
+  }
   const absl::StatusOr<RepairReport> report = Guarded([&] {
     return source->Read(request, sink, [&](const RepairReport& so_far) {
       begun = so_far;
@@ -282,7 +283,7 @@ void EndpointSession::EndNow(const absl::Status& why, bool tell) {
     [[maybe_unused]] const ssize_t sent = socket_.Send(parts, 2, 0);
   }
   ::shutdown(socket_.fd(), SHUT_RDWR);  // wakes who waits for the socket
-  if (source_ != nullptr) source_->Cancel();
+  if (source_ != nullptr) source_->Cancel(why);
 }
 
 int EndpointSession::watched_fd() {

@@ -32,7 +32,7 @@ class RequestorSource : public RepairSource {
     return requestor_->ReadSeveral(target, sink, nullptr, begun);
   }
 
-  void Cancel() override { requestor_->Cancel(); }
+  void Cancel(const absl::Status& why) override { requestor_->Cancel(why); }
 
  private:
   const std::unique_ptr<Requestor> requestor_;

@@ -20,9 +20,9 @@ class RepairSource {
   // once.
   virtual absl::StatusOr<RepairReport> Read(const EndpointRequest& request, const PiecesSink& sink,
                                             const BegunFn& begun) = 0;
-  // Soon ends a running Read(). Any thread. A Read() that begins later may miss it, and ends with
-  // the first error of its sink.
-  virtual void Cancel() = 0;
+  // Soon ends a running Read(), and tells the coordinator why. Any thread. A Read() that begins
+  // later may miss it, and ends with the first error of its sink.
+  virtual void Cancel(const absl::Status& why) = 0;
 };
 
 // Thread-safe.

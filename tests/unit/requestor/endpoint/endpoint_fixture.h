@@ -79,7 +79,7 @@ class ScriptedSource : public RepairSource {
     return report;
   }
 
-  void Cancel() override {
+  void Cancel(const absl::Status&) override {
     {
       MutexLock lock(&script_->mutex);
       ++script_->cancelled;
