@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which roles may make which call of the control plane, and which of the calls the audit log has. The
-// roles come from the caller's certificate. A server without TLS does not know its callers and allows
-// every call.
+// Which roles may make which call of the control plane, and which of the calls the audit log has.
+// The roles come from the caller's certificate. A server without TLS does not know its callers and
+// allows every call.
 #pragma once
 
 #include <grpcpp/security/auth_context.h>

@@ -164,7 +164,7 @@ void JudgePairs(const std::vector<Party>& parties, CheckReport* report) {
   }
 }
 
-// The key of a party's first CA: of parties of which it is the same, lists are compared. Names do not
+// The key of a party's first CA: lists are compared of parties with the same one. Names do not
 // tell CAs apart: before and after a change they have the same one.
 std::string ListKeyOf(const Party& party) {
   const std::vector<std::string>& trusted = party.tls->trusted;
