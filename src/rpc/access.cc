@@ -21,7 +21,7 @@ using Roles = std::set<Role>;
 
 // Which of a call's lines the audit log has.
 enum class Audit { kAll, kFailures };
-// Once a second of each node, part or running repair, and orders nothing.
+// Made over and over for each node, and while a part, a repair or a recovery runs; orders nothing.
 constexpr Audit kRoutine = Audit::kFailures;
 
 struct Rule {
@@ -50,7 +50,7 @@ const std::map<std::string, Rule>& Table() {
         {coordinator_service + "BeginRepair", {readers}},
         {coordinator_service + "CheckProgress", {readers, kRoutine}},
         {coordinator_service + "FinishRepair", {readers}},
-        {coordinator_service + "GetRepair", {readers}},
+        {coordinator_service + "GetRepair", {readers, kRoutine}},
         {coordinator_service + "ExplainRepair", {readers}},
         {coordinator_service + "ListSchemes", {readers}},
         {coordinator_service + "ListStripes", {readers}},
@@ -62,7 +62,7 @@ const std::map<std::string, Rule>& Table() {
         {coordinator_service + "PutStripes", {operators}},
         {coordinator_service + "BeginRecovery", {operators}},
         {coordinator_service + "ChangeRecovery", {operators}},
-        {coordinator_service + "ListRecoveries", {operators}},
+        {coordinator_service + "ListRecoveries", {operators, kRoutine}},
         {coordinator_service + "DrainNode", {operators}},
         {coordinator_service + "MaintainNode", {operators}},
         {coordinator_service + "ReadmitNode", {operators}},

@@ -32,8 +32,8 @@ absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller);
 // Whether only helpers, or only the coordinator, may make this call: the cluster lives by these.
 bool IsOfDaemons(const std::string& call);
 
-// Whether the audit log has a line for each such call. Not of those by which nodes and repairs are
-// looked after: of them it has what fails. Calls that are not in the table are in the log.
+// Whether the audit log has a line for each such call. Not of those by which nodes, repairs and
+// recoveries are followed: of them it has what fails. Calls that are not in the table are in the log.
 bool IsAudited(const std::string& call);
 
 // All calls of the table, as CheckAccess takes them.
