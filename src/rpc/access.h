@@ -33,7 +33,7 @@ absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller);
 bool IsOfDaemons(const std::string& call);
 
 // Whether the audit log has a line for each such call. Not of those by which nodes, repairs and
-// recoveries are followed: of them it has what fails. Calls that are not in the table are in the log.
+// recoveries are followed: of them it has what fails. Calls that are not in the table are in it.
 bool IsAudited(const std::string& call);
 
 // All calls of the table, as CheckAccess takes them.
