@@ -21,8 +21,10 @@ within two seconds.
                 and those that name no role are left alone. Exit code, after all others were
                 renewed: 1 when a file is no certificate, 3 when the CA itself ends within DAYS,
                 which nothing renews
-  --revoke      add the certificates NAME.pem to DIRECTORY/crl.pem, the list of revoked ones for
-                [tls] crl: copy it to all nodes, which heed it within two seconds
+  --revoke      add all certificates of each NAME to DIRECTORY/crl.pem, the list of revoked ones for
+                [tls] crl: NAME.pem, and those that it has replaced and that have not ended, which
+                DIRECTORY/replaced keeps. Copy the list to all nodes, which heed it within two
+                seconds; make NAME=ROLE afterwards for who is to go on
 
   ${0##*/} certs head=coordinator node-1=helper node-2=helper ann=operator app=requestor
 
@@ -69,6 +71,27 @@ names_of() {
   printf '%s' "$names"
 }
 
+# A key that was stolen stays good until its certificate ends or is revoked: so long, and for that,
+# a certificate is kept. A name has no "=".
+keep_replaced() {
+  local name=$1 serial file
+  for file in "$directory/replaced/$name="*.pem; do
+    [[ ! -e $file ]] || is_in_force "$file" || rm "$file"
+  done
+  file=$directory/$name.pem
+  if [[ -e $file ]] && is_in_force "$file"; then
+    serial=$(openssl x509 -in "$file" -noout -serial)
+    mkdir -p "$directory/replaced"
+    cp "$file" "$scratch/replaced"
+    mv "$scratch/replaced" "$directory/replaced/$name=${serial#serial=}.pem"
+  fi
+}
+
+# Whether file $1 is a certificate that has not ended and is not revoked.
+is_in_force() {
+  openssl x509 -in "$1" -noout -checkend 0 >/dev/null 2>&1 && ! is_revoked "$1"
+}
+
 make_certificate() {
   local name=$1 roles=$2 names
   names=$(names_of "$name" "$roles")
@@ -79,20 +102,24 @@ make_certificate() {
   quietly openssl x509 -req -in "$scratch/$name.csr" -CA "$directory/ca.pem" \
     -CAkey "$directory/ca.key" -sha256 -days "$days" -set_serial "0x$(openssl rand -hex 16)" \
     -extfile "$scratch/$name.ext" -out "$scratch/$name.pem"
+  keep_replaced "$name"
   mv "$scratch/$name.key" "$directory/$name.key"
   mv "$scratch/$name.pem" "$directory/$name.pem"
 }
 
 # openssl's own book of what is revoked, beside the CA: each list has all that was revoked before.
 revoke() {
-  local name book=$directory/revoked.txt
+  local name file book=$directory/revoked.txt
   [[ -e $book ]] || : >"$book"
   printf '%s\n' "[ca]" "default_ca=own" "[own]" "database=$book" "default_md=sha256" \
     "unique_subject=no" >"$scratch/ca.cnf"
   for name in "$@"; do
     [[ -e $directory/$name.pem ]] || die "there is no certificate $directory/$name.pem"
-    quietly openssl ca -batch -config "$scratch/ca.cnf" -cert "$directory/ca.pem" \
-      -keyfile "$directory/ca.key" -revoke "$directory/$name.pem"
+    for file in "$directory/$name.pem" "$directory/replaced/$name="*.pem; do
+      [[ -e $file ]] && ! is_revoked "$file" || continue
+      quietly openssl ca -batch -config "$scratch/ca.cnf" -cert "$directory/ca.pem" \
+        -keyfile "$directory/ca.key" -revoke "$file"
+    done
   done
   quietly openssl ca -batch -config "$scratch/ca.cnf" -cert "$directory/ca.pem" \
     -keyfile "$directory/ca.key" -gencrl -crldays 3650 -out "$scratch/crl.pem"

@@ -19,8 +19,18 @@ namespace {
 
 using Roles = std::set<Role>;
 
-// The one place that says who may do what.
-const std::map<std::string, Roles>& Table() {
+// Which of a call's lines the audit log has.
+enum class Audit { kAll, kFailures };
+// Made over and over for each node, and while a part, a repair or a recovery runs; orders nothing.
+constexpr Audit kRoutine = Audit::kFailures;
+
+struct Rule {
+  Roles who;
+  Audit audit = Audit::kAll;
+};
+
+// The one place that says who may do what, and what of it is written down.
+const std::map<std::string, Rule>& Table() {
   static const auto* const table = [] {
     const Roles everybody = {Role::kCoordinator, Role::kHelper, Role::kRequestor, Role::kOperator};
     const Roles helper = {Role::kHelper};
@@ -31,61 +41,61 @@ const std::map<std::string, Roles>& Table() {
     const std::string helper_service = "/ecpipe.v1.HelperService/";
     const std::string daemon_service = "/ecpipe.v1.DaemonService/";
     const std::string doctor_service = "/ecpipe.v1.DoctorService/";
-    return new std::map<std::string, Roles>{
-        {coordinator_service + "Register", helper},
-        {coordinator_service + "Heartbeat", helper},
-        {coordinator_service + "ReportPart", helper},
-        {coordinator_service + "ReportBlocks", helper},
+    return new std::map<std::string, Rule>{
+        {coordinator_service + "Register", {helper}},
+        {coordinator_service + "Heartbeat", {helper, kRoutine}},
+        {coordinator_service + "ReportPart", {helper, kRoutine}},
+        {coordinator_service + "ReportBlocks", {helper, kRoutine}},
         // With nodes that store the blocks: operators only, see coordinator_service.cc.
-        {coordinator_service + "BeginRepair", readers},
-        {coordinator_service + "CheckProgress", readers},
-        {coordinator_service + "FinishRepair", readers},
-        {coordinator_service + "GetRepair", readers},
-        {coordinator_service + "ExplainRepair", readers},
-        {coordinator_service + "ListSchemes", readers},
-        {coordinator_service + "ListStripes", readers},
-        {coordinator_service + "LocateBlock", readers},
-        {coordinator_service + "GetFile", readers},
-        {coordinator_service + "ListLinks", readers},
+        {coordinator_service + "BeginRepair", {readers}},
+        {coordinator_service + "CheckProgress", {readers, kRoutine}},
+        {coordinator_service + "FinishRepair", {readers}},
+        {coordinator_service + "GetRepair", {readers, kRoutine}},
+        {coordinator_service + "ExplainRepair", {readers}},
+        {coordinator_service + "ListSchemes", {readers}},
+        {coordinator_service + "ListStripes", {readers}},
+        {coordinator_service + "LocateBlock", {readers}},
+        {coordinator_service + "GetFile", {readers}},
+        {coordinator_service + "ListLinks", {readers}},
         // It shows the ids of all repairs, with which anybody could end them.
-        {coordinator_service + "GetStatus", operators},
-        {coordinator_service + "PutStripes", operators},
-        {coordinator_service + "BeginRecovery", operators},
-        {coordinator_service + "ChangeRecovery", operators},
-        {coordinator_service + "ListRecoveries", operators},
-        {coordinator_service + "DrainNode", operators},
-        {coordinator_service + "MaintainNode", operators},
-        {coordinator_service + "ReadmitNode", operators},
-        {coordinator_service + "GetNodeLoss", operators},
-        {coordinator_service + "ProbeLinks", operators},
-        {coordinator_service + "GetLimits", operators},
-        {coordinator_service + "SetLimits", operators},
-        {coordinator_service + "ListCorruptBlocks", operators},
-        {coordinator_service + "ClearCorruptBlock", operators},
-        {coordinator_service + "CheckCorruptBlock", operators},
-        {coordinator_service + "Backup", operators},
-        {coordinator_service + "ListNodeBlocks", operators},
-        {coordinator_service + "CheckBlocks", operators},
-        {coordinator_service + "RemoveStripes", operators},
-        {coordinator_service + "ForgetNode", operators},
-        {coordinator_service + "ListExtraCopies", operators},
-        {coordinator_service + "RemoveExtraCopies", operators},
-        {coordinator_service + "DryRun", operators},
-        {helper_service + "CheckBlock", coordinator},
-        {helper_service + "StartPart", coordinator},
-        {helper_service + "CancelRepair", coordinator},
-        {helper_service + "GetPart", coordinator},
-        {helper_service + "GetHelperStatus", operators},
-        {helper_service + "FindBlocks", coordinator},
-        {helper_service + "ListBlockFiles", coordinator},
-        {helper_service + "RemoveBlockFiles", coordinator},
-        {daemon_service + "GetConfig", operators},
-        {doctor_service + "ExamineCluster", operators},
+        {coordinator_service + "GetStatus", {operators}},
+        {coordinator_service + "PutStripes", {operators}},
+        {coordinator_service + "BeginRecovery", {operators}},
+        {coordinator_service + "ChangeRecovery", {operators}},
+        {coordinator_service + "ListRecoveries", {operators, kRoutine}},
+        {coordinator_service + "DrainNode", {operators}},
+        {coordinator_service + "MaintainNode", {operators}},
+        {coordinator_service + "ReadmitNode", {operators}},
+        {coordinator_service + "GetNodeLoss", {operators}},
+        {coordinator_service + "ProbeLinks", {operators}},
+        {coordinator_service + "GetLimits", {operators}},
+        {coordinator_service + "SetLimits", {operators}},
+        {coordinator_service + "ListCorruptBlocks", {operators}},
+        {coordinator_service + "ClearCorruptBlock", {operators}},
+        {coordinator_service + "CheckCorruptBlock", {operators}},
+        {coordinator_service + "Backup", {operators}},
+        {coordinator_service + "ListNodeBlocks", {operators}},
+        {coordinator_service + "CheckBlocks", {operators}},
+        {coordinator_service + "RemoveStripes", {operators}},
+        {coordinator_service + "ForgetNode", {operators}},
+        {coordinator_service + "ListExtraCopies", {operators}},
+        {coordinator_service + "RemoveExtraCopies", {operators}},
+        {coordinator_service + "DryRun", {operators}},
+        {helper_service + "CheckBlock", {coordinator}},
+        {helper_service + "StartPart", {coordinator}},
+        {helper_service + "CancelRepair", {coordinator}},
+        {helper_service + "GetPart", {coordinator, kRoutine}},
+        {helper_service + "GetHelperStatus", {operators}},
+        {helper_service + "FindBlocks", {coordinator}},
+        {helper_service + "ListBlockFiles", {coordinator}},
+        {helper_service + "RemoveBlockFiles", {coordinator}},
+        {daemon_service + "GetConfig", {operators}},
+        {doctor_service + "ExamineCluster", {operators}},
         // A helper dials what this call names, so it is the coordinator's alone.
-        {doctor_service + "ExamineNode", coordinator},
-        {"/grpc.health.v1.Health/Check", everybody},
-        {"/grpc.health.v1.Health/Watch", everybody},
-        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", operators},
+        {doctor_service + "ExamineNode", {coordinator}},
+        {"/grpc.health.v1.Health/Check", {everybody, kRoutine}},
+        {"/grpc.health.v1.Health/Watch", {everybody, kRoutine}},
+        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", {operators}},
     };
   }();
   return *table;
@@ -143,7 +153,7 @@ absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller) {
   if (found == Table().end()) {
     return absl::PermissionDeniedError("no role may call " + call);
   }
-  const Roles& allowed = found->second;
+  const Roles& allowed = found->second.who;
   const bool may = std::any_of(caller.roles.begin(), caller.roles.end(),
                                [&](Role role) { return allowed.contains(role); });
   if (may) return absl::OkStatus();
@@ -154,8 +164,19 @@ absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller) {
 bool IsOfDaemons(const std::string& call) {
   const auto found = Table().find(call);
   return found != Table().end() &&
-         std::all_of(found->second.begin(), found->second.end(),
+         std::all_of(found->second.who.begin(), found->second.who.end(),
                      [](Role role) { return role == Role::kHelper || role == Role::kCoordinator; });
+}
+
+bool IsAudited(const std::string& call) {
+  const auto found = Table().find(call);
+  return found == Table().end() || found->second.audit == Audit::kAll;
+}
+
+std::vector<std::string> KnownCalls() {
+  std::vector<std::string> calls;
+  for (const auto& [call, rule] : Table()) calls.push_back(call);
+  return calls;
 }
 
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::shared_ptr<TlsContext> tls,

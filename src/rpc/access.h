@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which roles may make which call of the control plane. The roles come from the caller's
-// certificate. A server without TLS does not know its callers and allows every call.
+// Which roles may make which call of the control plane, and which of the calls the audit log has.
+// The roles come from the caller's certificate. A server without TLS does not know its callers and
+// allows every call.
 #pragma once
 
 #include <grpcpp/security/auth_context.h>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "net/tls/tls.h"
@@ -29,6 +31,13 @@ absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller);
 
 // Whether only helpers, or only the coordinator, may make this call: the cluster lives by these.
 bool IsOfDaemons(const std::string& call);
+
+// Whether the audit log has a line for each such call. Not of those by which nodes, repairs and
+// recoveries are followed: of them it has what fails. Calls that are not in the table are in it.
+bool IsAudited(const std::string& call);
+
+// All calls of the table, as CheckAccess takes them.
+std::vector<std::string> KnownCalls();
 
 // Makes a server check each call in this way, before it reads the arguments: also that the caller's
 // certificate is not revoked, and that `limits` admits it. `audit`, which may be null, hears of

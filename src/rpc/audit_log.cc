@@ -20,13 +20,6 @@ using google::protobuf::Message;
 
 constexpr size_t kMaxTargetBytes = 512;
 
-// Once a second of each node, or of each repair: what they do is in the log.
-bool IsRoutine(const std::string& call) {
-  static const auto* const routine = new std::set<std::string>{
-      "Heartbeat", "ReportPart", "ReportBlocks", "InspectRepair", "GetPart", "Check", "Watch"};
-  return routine->contains(call);
-}
-
 // "/ecpipe.v1.CoordinatorService/BeginRepair" is "BeginRepair".
 std::string ShortName(const std::string& call) { return call.substr(call.rfind('/') + 1); }
 
@@ -105,7 +98,7 @@ class AuditLog::Interceptor : public grpc::experimental::Interceptor {
   }
 
  private:
-  // The request of a call that has one. A stream's messages are many, and its call is routine.
+  // The request of a call that has one; a stream's messages are many.
   void Take(grpc::experimental::InterceptorBatchMethods* methods) {
     if (call_->type() != grpc::experimental::ServerRpcInfo::Type::UNARY) return;
     const auto* const lite =
@@ -117,7 +110,7 @@ class AuditLog::Interceptor : public grpc::experimental::Interceptor {
   void Write(grpc::experimental::InterceptorBatchMethods* methods) {
     const grpc::Status sent = methods->GetSendStatus();
     const absl::Status result = StatusFromWire(sent.error_code(), sent.error_message());
-    if (result.ok() && IsRoutine(ShortName(call_->method()))) return;
+    if (result.ok() && !IsAudited(call_->method())) return;
     audit_->Write(CallerText(CallerOf(call_->server_context())), call_->server_context()->peer(),
                   call_->method(), target_, result);
   }

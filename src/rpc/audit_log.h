@@ -38,8 +38,8 @@ class AuditLog {
   // As of AuditFile.
   uint64_t reopen_failures() const { return file_->reopen_failures(); }
 
-  // Makes a server write a line for each call that a handler has answered. Calls by which helpers
-  // and coordinator look after each other are written only when they fail.
+  // Makes a server write a line for each call that a handler has answered. Those that are not
+  // IsAudited() (access.h) are written only when they fail.
   static std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Watch(
       std::shared_ptr<AuditLog> audit);
 

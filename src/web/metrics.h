@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metrics of one daemon, in Prometheus' text format. Names carry their unit, e.g.
-// ecpipe_data_sent_bytes_total. Labels have few values: never a repair, a block or a link.
+// ecpipe_data_sent_bytes_total. Labels have few values, of which a node is one
+// only for itself or while it is away: never a repair, a block or a link.
 #pragma once
 
 #include <functional>

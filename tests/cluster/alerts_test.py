@@ -24,7 +24,7 @@ from case import HANG, ClusterCase
 from fake_namenode import FakeNameNode
 from hdfs_group import Group, make_volume
 from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, EcpipeDaemon, node_names
-from labkit.process import wait_until
+from labkit.process import free_port, wait_until
 from prometheus import Prometheus
 
 SKIPPED = 77
@@ -167,6 +167,7 @@ class OfNodes(ClusterCase, Alerts):
         self.ends("EcpipeHelperDown", "EcpipeNodeDead")
         other.kill()
         self.fires("EcpipeHelperDown", "EcpipeNodeDead")
+        self.assertEqual(self.prometheus.instances("EcpipeHelperDown"), {other.ready["web"]})
         other.restart()
         self.ends("EcpipeHelperDown", "EcpipeNodeDead")
         away.restart()
@@ -175,13 +176,24 @@ class OfNodes(ClusterCase, Alerts):
 
     def test_coordinator(self) -> None:
         self.cluster.coordinator.kill()
-        self.fires("EcpipeCoordinatorDown", "EcpipeHelperNotRegistered")
+        self.fires("EcpipeCoordinatorDown")
         status, said = self.page(self.cluster.helpers["node-1"], "/readyz")
         self.assertEqual(status, 503)
         self.assertIn("not registered", said)
         self.cluster.coordinator.restart()
-        self.ends("EcpipeCoordinatorDown", "EcpipeHelperNotRegistered")
+        self.ends("EcpipeCoordinatorDown")
         self.cluster.wait_live(self.cluster.node_ids)
+
+    def test_helper_that_nobody_knows(self) -> None:
+        helper = self.cluster.helpers["node-5"]
+        helper.settings["helper"]["coordinator"] = f"127.0.0.1:{free_port()}"
+        helper.stop()
+        helper.launch()
+        self.fires("EcpipeHelperNotRegistered")
+        helper.settings["helper"]["coordinator"] = self.cluster.coordinator.address
+        helper.restart()
+        self.ends("EcpipeHelperNotRegistered")
+        self.cluster.wait_live(["node-5"])
 
     def test_corrupt_block(self) -> None:
         self.cluster.wait_settled()
@@ -206,7 +218,8 @@ class OfNodes(ClusterCase, Alerts):
         helper = self.cluster.helpers["node-6"]
         helper.kill()
         wait_until(lambda: self.cluster.node_status()["node-6"]["state"] == "dead", HANG, "death")
-        self.cluster.cli("recover-node", "node-6", "--delay", "600", "--detach")
+        # Nobody may take the blocks until the node is back.
+        self.cluster.cli("recover-node", "node-6", "--to", "node-6", "--delay", "0", "--detach")
         self.fires("EcpipeRecoveryStuck")
         helper.restart()
         self.ends("EcpipeRecoveryStuck")
@@ -323,8 +336,10 @@ class TheRules(unittest.TestCase):
         prometheus.promtool("check", "rules", prometheus.ALERTS)
         names = prometheus.alert_names()
         self.assertGreater(len(names), 10)
-        # A disk that is nearly full needs a file system of its own: the rule's cases alone have it.
-        self.assertEqual(sorted({*FIRED, "EcpipeStateDiskShort"}), sorted(names))
+        # A disk that is nearly full needs a file system of its own, and targets that are missing
+        # another Prometheus: the rules' cases alone have them.
+        self.assertEqual(sorted({*FIRED, "EcpipeStateDiskShort", "EcpipeCoordinatorNotScraped"}),
+                         sorted(names))
         runbook = (prometheus.REPOSITORY / "docs/runbook.md").read_text()
         self.assertEqual(re.findall(r"^## (Ecpipe\w+)$", runbook, re.MULTILINE), names)
 

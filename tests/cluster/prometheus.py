@@ -114,6 +114,11 @@ class Prometheus:
         return {alert["labels"]["alertname"] for alert in self._get("alerts")["alerts"]
                 if alert["state"] == "firing"}
 
+    def instances(self, alert: str) -> set[str]:
+        """For which this alert fires."""
+        return {each["labels"]["instance"] for each in self._get("alerts")["alerts"]
+                if each["state"] == "firing" and each["labels"]["alertname"] == alert}
+
     def troubles(self) -> list[str]:
         """Rules that cannot be evaluated, and targets whose answers cannot be read."""
         rules = [rule["name"] + ": " + rule["lastError"]

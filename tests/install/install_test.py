@@ -137,6 +137,26 @@ class InstallTest(ClusterCase):
             named = set(re.findall(r"ecpipe-hdfs-([0-9.]+)\.jar", file.read_text()))
             self.assertEqual(named, {version}, file)
 
+    def test_what_is_installed_is_hardened(self) -> None:
+        """By cmake/hardening.cmake."""
+        programs = sorted((self.prefix / "bin").iterdir())
+        self.assertGreaterEqual({path.name for path in programs},
+                                {"ecpipe", "ecpipe-coordinator", "ecpipe-helper"})
+        for file in (*programs, self.library_folder() / "libecpipe.so",
+                     self.find("lib*/**/libecpipe_qfs.so")):
+            with self.subTest(file.name):
+                shown = run("readelf", "--wide", "--file-header", "--segments", "--dynamic", file)
+                self.assertRegex(shown, r"Type: +DYN ")
+                self.assertRegex(shown, r"GNU_STACK .* RW ")
+                self.assertIn("GNU_RELRO", shown)
+                self.assertRegex(shown, r"\(FLAGS_1\).* NOW\b")
+                if file in programs:
+                    self.assertRegex(shown, r"\(FLAGS_1\).* PIE\b")
+        # Of our own code; libraries that are linked with it statically are hardened by Debian.
+        called = run("readelf", "--wide", "--symbols", *BUILD_DIR.glob("src/*/libecpipe_*.a"))
+        self.assertRegex(called, r"UND __stack_chk_fail\b")
+        self.assertRegex(called, r"UND __(read|recv|pread|poll|mem\w+|v?snprintf)_chk\b")
+
     def test_library_shows_c_only(self) -> None:
         library = self.library_folder() / "libecpipe.so"
         shown = {line.split()[-1] for line in

@@ -70,6 +70,45 @@ class MakeCerts(unittest.TestCase):
         self.make("--days", "10", str(self.folder), "node-1=helper")
         self.assertEqual(self.renewed(), ["node-1"])
 
+    def revoked_serials(self) -> str:
+        return subprocess.run(["openssl", "crl", "-in", self.folder / "crl.pem", "-noout",
+                               "-text"], capture_output=True, text=True, check=True,
+                              timeout=SECONDS).stdout
+
+    def test_what_a_name_has_had_is_revoked_with_it(self) -> None:
+        """A key that was stolen before a renewal is good no longer; names that begin alike are."""
+        serials: dict[str, list[str]] = {"bob": [], "bob.1": []}
+        for _ in range(3):
+            self.make("--days", "10", str(self.folder), "bob=operator", "bob.1=helper")
+            for name, found in serials.items():
+                found.append(self.shown(name, "-serial").strip().removeprefix("serial="))
+        self.assertEqual(sorted(self.renewed()), ["bob", "bob.1"])
+        serials["bob"].append(self.shown("bob", "-serial").strip().removeprefix("serial="))
+        self.make("--revoke", str(self.folder), "bob")
+        listed = self.revoked_serials()
+        self.assertEqual([serial in listed for serial in serials["bob"]], [True] * 4)
+        self.assertEqual([serial in listed for serial in serials["bob.1"]], [False] * 3)
+        # Another time, after a new one of the name: the others are on the list already.
+        self.make(str(self.folder), "bob=operator")
+        last = self.shown("bob", "-serial").strip().removeprefix("serial=")
+        self.assertNotIn(last, self.revoked_serials())
+        self.make("--revoke", str(self.folder), "bob")
+        listed = self.revoked_serials()
+        self.assertEqual([serial in listed for serial in [*serials["bob"], last]], [True] * 5)
+
+    def test_only_what_could_still_be_used_is_kept(self) -> None:
+        def kept() -> list[str]:
+            return sorted(path.name.split("=")[0] for path in self.folder.glob("replaced/*"))
+        self.make("--days", "-1", str(self.folder), "ended=helper", "gone=helper")
+        self.make("--days", "10", str(self.folder), "ended=helper", "gone=helper", "b=helper")
+        self.assertEqual(kept(), [])
+        self.make("--revoke", str(self.folder), "gone")
+        self.make(str(self.folder), "ended=helper", "gone=helper")
+        self.assertEqual(kept(), ["ended"])
+        self.make("--revoke", str(self.folder), "ended")
+        self.make(str(self.folder), "ended=helper")
+        self.assertEqual(kept(), [])
+
     def test_what_it_cannot_renew_does_not_keep_it_from_the_others(self) -> None:
         self.make("--days", "10", str(self.folder), "a=helper", "m=helper", "z=helper")
         (self.folder / "b.pem").write_text("no certificate\n")

@@ -302,8 +302,9 @@ class Life(unittest.TestCase):
                 "all": {"vars": {"ecpipe_packages": "/ansible/packages",
                                  "ecpipe_certificates": "/ansible/certs"}}}))
             said = machine.run("sh", "-c", "cd /ansible && LC_ALL=C.UTF-8 "
-                               "ansible-playbook -i ours.yml site.yml",
+                               "ansible-playbook --diff -i ours.yml site.yml",
                                seconds=120).stdout
+            self.assertNotIn("PRIVATE KEY", said)
             changed = re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", said,
                                  re.MULTILINE)
             return {host: int(count) for host, count in changed}

@@ -94,6 +94,10 @@ class Units(unittest.TestCase):
                             sample["recovery"]["delay_seconds"])
             self.assertGreater(int(pauses["RestartSteps"]), 1)
 
+    def test_no_core_has_a_private_key(self) -> None:
+        for unit in services():
+            self.assertRegex(unit.read_text(), r"(?m)^LimitCORE=0$", unit.name)
+
     def test_helpers_know_who_calls_at_their_endpoints(self) -> None:
         """In a user namespace of its own a daemon sees nobody in place of each other user."""
         for unit in services():

@@ -33,6 +33,14 @@ std::vector<Sample> NodesByState(RepairCoordinator* repairs) {
   return samples;
 }
 
+std::vector<Sample> AwayNodes(RepairCoordinator* repairs) {
+  std::vector<Sample> samples;
+  for (const NodeView& node : repairs->nodes().All()) {
+    if (node.Away()) samples.push_back({{{"node", node.record.node_id}}, 1});
+  }
+  return samples;
+}
+
 double FailedRoots(RepairCoordinator* repairs) {
   size_t count = 0;
   for (const NodeView& node : repairs->nodes().All()) {
@@ -45,6 +53,9 @@ void AddNodeMetrics(RepairCoordinator* repairs, Metrics* metrics) {
   metrics->AddGauges("ecpipe_nodes",
                      "Helpers, by state; away: no heartbeats come, as a maintenance announced.",
                      [repairs] { return NodesByState(repairs); });
+  metrics->AddGauges("ecpipe_node_away",
+                     "1 for each node of which no heartbeats come, as a maintenance announced.",
+                     [repairs] { return AwayNodes(repairs); });
   metrics->AddGauge("ecpipe_failed_roots", "Directories of blocks that live helpers cannot use.",
                     [repairs] { return FailedRoots(repairs); });
 }

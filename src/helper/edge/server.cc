@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/process/log.h"
 #include "base/process/service_manager.h"
@@ -339,8 +340,11 @@ RunningConfig::Changes HelperServer::Reload(const HelperConfig& config) {
 absl::Status HelperServer::ServePages() {
   AddSessionMetrics(sessions_.get(), &limiter_, &metrics_);
   if (endpoint_ != nullptr) AddEndpointMetrics(endpoint_.get(), &metrics_);
-  metrics_.AddGauge("ecpipe_registered", "1 while the coordinator knows this helper, else 0.",
-                    [this] { return registered_ && heard_.Alive().ok() ? 1.0 : 0.0; });
+  metrics_.AddGauges(
+      "ecpipe_registered", "1 while the coordinator knows this helper, else 0.", [this] {
+        const bool known = registered_ && heard_.Alive().ok();
+        return std::vector<Metrics::Sample>{{{{"node", config_.node_id}}, known ? 1.0 : 0.0}};
+      });
   Health health;
   health.alive = [this] { return loops_.Alive(); };
   health.ready = [this] { return Ready(); };

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <new>
+#include <utility>
 
 #include "net/tls/free_with.h"
 
@@ -80,6 +81,27 @@ absl::Status CheckAsPeer(X509_STORE* store, X509* certificate, STACK_OF(X509) * 
       X509_verify_cert_error_string(X509_STORE_CTX_get_error(verify.get())));
 }
 
+// All in a file of PEM.
+std::vector<CertificatePtr> CertificatesIn(const std::string& path) {
+  std::vector<CertificatePtr> certificates;
+  const BioPtr file(BIO_new_file(path.c_str(), "r"));
+  while (file != nullptr) {
+    CertificatePtr next(PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
+    if (next == nullptr) break;
+    certificates.push_back(std::move(next));
+  }
+  ERR_clear_error();
+  return certificates;
+}
+
+bool IsOfOneOf(const std::vector<CertificatePtr>& cas, X509_CRL* crl) {
+  const bool found = std::any_of(cas.begin(), cas.end(), [crl](const CertificatePtr& ca) {
+    return X509_CRL_verify(crl, X509_get0_pubkey(ca.get())) == 1;
+  });
+  ERR_clear_error();  // of those that have not signed it
+  return found;
+}
+
 }  // namespace
 
 void FreeCertificate::operator()(x509_st* certificate) const { X509_free(certificate); }
@@ -128,9 +150,9 @@ CertificatePtr FirstCertificateIn(const std::string& path) {
 absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_path) {
   Crls crls;
   if (path.empty()) return crls;
-  const CertificatePtr ca = FirstCertificateIn(ca_path);
+  const std::vector<CertificatePtr> cas = CertificatesIn(ca_path);
   const BioPtr file(BIO_new_file(path.c_str(), "r"));
-  while (file != nullptr && ca != nullptr) {
+  while (file != nullptr) {
     Crls::value_type crl(PEM_read_bio_X509_CRL(file.get(), nullptr, nullptr, nullptr));
     if (crl == nullptr) break;
     if (crls.size() >= TlsFacts::kMostLists) {
@@ -138,9 +160,9 @@ absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_pat
                                         std::to_string(TlsFacts::kMostLists) +
                                         " lists of revoked certificates; the newest is enough");
     }
-    if (X509_CRL_verify(crl.get(), X509_get0_pubkey(ca.get())) != 1) {
+    if (!IsOfOneOf(cas, crl.get())) {
       return absl::InvalidArgumentError("TLS: a list of revoked certificates in " + path +
-                                        " is not signed by the first CA in " + ca_path);
+                                        " is signed by none of the CAs in " + ca_path);
     }
     crls.push_back(std::move(crl));
   }

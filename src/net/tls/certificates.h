@@ -41,7 +41,7 @@ CertificatePtr CertificateOfPem(const std::string& pem);
 CertificatePtr FirstCertificateIn(const std::string& path);
 
 // The lists in the file `path`, none if that is empty. INVALID_ARGUMENT: it has none, more than
-// TlsFacts::kMostLists, or one that the first CA in `ca_path` has not signed.
+// TlsFacts::kMostLists, or one that no CA in `ca_path` has signed.
 absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_path);
 bool IsRevoked(const Crls& crls, x509_st* certificate);
 // Whether a newer one than one of these is due. They are used nevertheless.
@@ -62,7 +62,7 @@ struct TlsFacts {
     uint32_t revoked = 0;        // certificates on it
   };
   std::vector<std::string> chain;  // its own certificate, then what it sends with it
-  // The first CA in the file comes first: it is the one that has signed the lists.
+  // The first CA in the file comes first: daemons with the same one should have the same lists.
   std::vector<std::string> trusted;
   uint32_t trusted_count = 0;  // all of them
   std::vector<RevocationList> lists;

@@ -388,6 +388,18 @@ void TlsContext::TakeUpNewFiles() {
   }
 }
 
+// The peer's own certificate is the last of the chain that this is called for.
+int TlsContext::RefuseRevoked(int chain_is_good, X509_STORE_CTX* chain) {
+  if (chain_is_good != 1 || X509_STORE_CTX_get_error_depth(chain) > 0) return chain_is_good;
+  const SSL* connection =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto* const owner = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)));
+  const auto loaded = owner->Current();
+  if (!IsRevoked(loaded->crls, X509_STORE_CTX_get_current_cert(chain))) return 1;
+  X509_STORE_CTX_set_error(chain, X509_V_ERR_CERT_REVOKED);
+  return 0;
+}
+
 bool TlsContext::Revoked(const std::string& pem) {
   const std::shared_ptr<const Loaded> loaded = Current();
   if (loaded->crls.empty()) return false;
@@ -439,7 +451,8 @@ int TlsContext::UseCurrentFiles(SSL* connection, void* context) {
 
 void TlsContext::Configure(SSL_CTX* server) {
   SSL_CTX_set_min_proto_version(server, TLS1_3_VERSION);
-  SSL_CTX_set_verify(server, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_app_data(server, this);
+  SSL_CTX_set_verify(server, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, RefuseRevoked);
   SSL_CTX_set_session_cache_mode(server, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(server, 0);
   SSL_CTX_set_cert_cb(server, UseCurrentFiles, this);

@@ -22,6 +22,7 @@
 
 struct ssl_ctx_st;
 struct ssl_st;
+struct x509_store_ctx_st;
 
 namespace ecpipe {
 
@@ -86,7 +87,8 @@ class TlsContext {
   std::unique_ptr<TlsSession> Accept(int fd, const std::set<Role>& roles);
 
   // Makes a server of another library (an SSL_CTX of OpenSSL) show this process's certificate and
-  // demand one of the CA, of any role, from its peers. This object must outlive `server`.
+  // demand one of the CA, of any role and on no list of revoked ones, from its peers. Takes the
+  // context's app data. This object must outlive `server`.
   void Configure(ssl_ctx_st* server);
 
   // Checks the files though no session begins: for a process that has the same ones for days.
@@ -112,6 +114,7 @@ class TlsContext {
   std::shared_ptr<const Loaded> Current();
   void TakeUpNewFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static int UseCurrentFiles(ssl_st* connection, void* context);
+  static int RefuseRevoked(int chain_is_good, x509_store_ctx_st* chain);
 
   const TlsFiles files_;
   Mutex mutex_;

@@ -164,8 +164,8 @@ void JudgePairs(const std::vector<Party>& parties, CheckReport* report) {
   }
 }
 
-// The key of the CA that must have signed a party's lists. Names do not tell CAs apart: before and
-// after a change they have the same one.
+// The key of a party's first CA: lists are compared of parties with the same one. Names do not
+// tell CAs apart: before and after a change they have the same one.
 std::string ListKeyOf(const Party& party) {
   const std::vector<std::string>& trusted = party.tls->trusted;
   const auto words = ReadCertificate(trusted.empty() ? "" : trusted.front());
@@ -179,8 +179,8 @@ const TlsFacts::RevocationList* NewestOf(const Party& party) {
   return newest == lists.end() ? nullptr : &*newest;
 }
 
-// The newest of each CA counts; the command dials, and may go without. Who has another CA first
-// could not use that list, and would refuse its whole [tls] with it.
+// The newest of each CA counts; the command dials, and may go without. Who has another CA first may
+// not believe the one that has signed that list, and would refuse its whole [tls] with it.
 void JudgeLists(const std::vector<Party>& parties, int64_t now, CheckReport* report) {
   std::map<std::string, const TlsFacts::RevocationList*> newest_of;
   for (const Party& party : parties) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <tuple>
 
 #include "unit/net/test_certificates.h"
 
@@ -127,6 +128,31 @@ TEST(Certificates, ListsAreDescribed) {
   EXPECT_EQ(facts.lists[0].issuer, "CN=ECPipe CA");
   EXPECT_EQ(facts.lists[0].revoked, 2u);
   EXPECT_GT(facts.lists[0].due.value(), facts.lists[0].issued);
+}
+
+// While a CA is replaced, certificates of both are in use, and each CA lists its own.
+TEST(Certificates, ListsOfEachCaInTheFileAreTaken) {
+  const TestCertificates mine("node=helper stolen=requestor");
+  const TestCertificates next("node=helper lost=requestor");
+  mine.Revoke("stolen");
+  next.Revoke("lost");
+  const auto text = [](const std::string& path) {
+    std::ifstream stream(path);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  TlsFiles files = mine.Files("node");
+  files.ca = mine.Path("both.pem");
+  std::ofstream(files.ca) << text(mine.Path("ca.pem")) << text(next.Path("ca.pem"));
+  files.crl = mine.Path("lists.pem");
+  std::ofstream(files.crl) << text(next.Path("crl.pem")) << text(mine.Path("crl.pem"));
+  const auto context = TlsContext::Create(files);
+  ASSERT_TRUE(context.ok()) << context.status();
+  EXPECT_EQ((*context)->Facts().lists.size(), 2u);
+  for (const auto& [set, name, revoked] :
+       {std::tuple(&mine, "stolen", true), std::tuple(&next, "lost", true),
+        std::tuple(&mine, "node", false), std::tuple(&next, "node", false)}) {
+    EXPECT_EQ((*context)->Revoked(text(set->Path(std::string(name) + ".pem"))), revoked) << name;
+  }
 }
 
 // Facts() looks at the files, at most once a second: nobody else does.

@@ -42,6 +42,11 @@ class FakeHelper : public v1::HelperService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status GetPart(grpc::ServerContext*, const v1::GetPartRequest*,
+                       v1::PartProgress*) override {
+    return grpc::Status::OK;
+  }
+
   Mutex mutex_;
   std::string seen_;
   absl::Status speaks_for_;
@@ -222,6 +227,14 @@ TEST_F(RpcSecurityTest, OthersThanDaemonsLeaveThreadsForThem) {
 }
 
 TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {
+  const auto ask = [this](const char* who) {  // what a coordinator asks over and over
+    const RpcSecurity security(Shared().Context(who));
+    grpc::ClientContext context;
+    SetTimeout(&context, std::chrono::seconds(20));
+    v1::PartProgress response;
+    return v1::HelperService::NewStub(MakeChannel(server_->address(), security, Role::kHelper))
+        ->GetPart(&context, v1::GetPartRequest(), &response);
+  };
   const std::string path = testing::TempDir() + "ecpipe-audit-" + std::to_string(::getpid());
   std::filesystem::remove(path);
   std::shared_ptr<AuditLog> audit = AuditLog::Open(path).value();
@@ -230,6 +243,8 @@ TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {
           .value();
   ASSERT_TRUE(CallWith(Shared().Context("head")).ok());
   EXPECT_FALSE(CallWith(Shared().Context("ann")).ok());
+  EXPECT_TRUE(ask("head").ok());
+  EXPECT_FALSE(ask("ann").ok());
   std::filesystem::rename(path, path + ".1");
   ASSERT_TRUE(CallWith(Shared().Context("nobody")).ok());
   audit->Write("x (helper)", "", "/a/Call", "two\nlines", absl::OkStatus());
@@ -245,9 +260,10 @@ TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {
   EXPECT_THAT(all, HasSubstr("call=CancelRepair target=0000000000000abc result=OK\n"));
   EXPECT_THAT(all, HasSubstr("caller=\"ann (operator)\" from=\"\" call=CancelRepair target=\"\" "
                              "result=\"PERMISSION_DENIED"));
+  EXPECT_THAT(all, HasSubstr("call=GetPart target=\"\" result=\"PERMISSION_DENIED"));
   EXPECT_THAT(all, HasSubstr("caller=\"nobody (coordinator)\""));
   EXPECT_THAT(all, HasSubstr("target=\"two?lines\" result=OK\n"));
-  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 4);
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 5);
   for (const std::string& file : {path, path + ".1"}) std::filesystem::remove(file);
 }
 

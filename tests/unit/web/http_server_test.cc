@@ -151,6 +151,24 @@ TEST(HttpServerTest, TlsWantsACertificateOfItsCa) {
   EXPECT_NE(Ask("http://" + server->address() + "/page").status, 200);
 }
 
+TEST(HttpServerTest, ARevokedCertificateReadsNothing) {
+  const TestCertificates mine("head=coordinator ann=operator bob=operator");
+  mine.Revoke("bob");
+  TlsFiles files = mine.Files("head");
+  files.crl = mine.Path("crl.pem");
+  const auto server = Serve(TlsContext::Create(files).value());
+  const std::string url = "https://" + server->address() + "/page";
+  EXPECT_EQ(Ask(url, mine.Files("ann")).body, "hello\n");
+  EXPECT_EQ(Ask(url, mine.Files("bob")).body, "");
+  mine.Revoke("ann");
+  std::string body = "hello\n";
+  for (int i = 0; i < 200 && !body.empty(); ++i) {
+    body = Ask(url, mine.Files("ann")).body;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // sleep-ok: looked at each second
+  }
+  EXPECT_EQ(body, "");
+}
+
 TEST(HttpServerTest, NewCertificatesAreUsedWithoutARestart) {
   const TestCertificates files("head=coordinator ann=operator");
   const auto context = files.Context("head");
