@@ -142,9 +142,10 @@ class Checker:
         if (self.bin_dir / name).exists() and "_bench" not in name:
             return self.programs.problem(self.bin_dir / name, arguments)
         names = "|".join(("add_executable", "ecpipe_bench", "ecpipe_sim", "ecpipe_fuzz"))
+        room = f"ecpipe_room_test\\({name.removesuffix('_unit_test')}"
         for file in self._files:
             if file.endswith("CMakeLists.txt") and re.search(
-                    rf"({names})\({name}\b", (self.repository / file).read_text()):
+                    rf"(({names})\({name}|{room})\b", (self.repository / file).read_text()):
                 return None
         return f"no target {name}"
 
