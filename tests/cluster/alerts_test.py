@@ -177,9 +177,11 @@ class OfNodes(ClusterCase, Alerts):
     def test_coordinator(self) -> None:
         self.cluster.coordinator.kill()
         self.fires("EcpipeCoordinatorDown")
-        status, said = self.page(self.cluster.helpers["node-1"], "/readyz")
-        self.assertEqual(status, 503)
-        self.assertIn("not registered", said)
+        def refusal() -> str:
+            status, said = self.page(self.cluster.helpers["node-1"], "/readyz")
+            return said if status == 503 else ""
+        wait_until(refusal, HANG, "a helper that says so")
+        self.assertIn("not registered", refusal())
         self.cluster.coordinator.restart()
         self.ends("EcpipeCoordinatorDown")
         self.cluster.wait_live(self.cluster.node_ids)

@@ -139,7 +139,8 @@ class InstallTest(ClusterCase):
 
     def test_what_is_installed_is_hardened(self) -> None:
         """By cmake/hardening.cmake."""
-        programs = sorted((self.prefix / "bin").iterdir())
+        programs = sorted(path for path in (self.prefix / "bin").iterdir()
+                          if path.read_bytes().startswith(b"\x7fELF"))
         self.assertGreaterEqual({path.name for path in programs},
                                 {"ecpipe", "ecpipe-coordinator", "ecpipe-helper"})
         for file in (*programs, self.library_folder() / "libecpipe.so",
