@@ -99,8 +99,8 @@ absl::StatusOr<std::shared_ptr<const PlainRoot::Opened>> PlainRoot::Use() const 
 }
 
 absl::Status PlainRoot::Open() const {
-  absl::StatusOr<std::shared_ptr<const Opened>> opened = OpenNow();
-  if (opened.ok()) Take(*std::move(opened));
+  const absl::StatusOr<std::shared_ptr<const Opened>> opened = OpenNow();
+  if (opened.ok()) Take(*opened);
   return opened.status();
 }
 
