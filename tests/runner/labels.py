@@ -52,10 +52,10 @@ LABELS = (
     # Plans and stories are of one thread, and a newcomer has the preset release.
     Label("script", ("release", "asan"), targets=("script_tests",)),
     Label("browser", ("release",), retried=True),
-    Label("cluster", ("release",), retried=True),
-    Label("bench", ("release",)),
     Label("docs", ("release",), retried=True),
     Label("install", ("release",), retried=True),
+    Label("cluster", ("release",), retried=True),
+    Label("bench", ("release",)),
 )
 QUICK = {"dev": ("unit", "script", "sim", "fuzz")}
 PRESET_ORDER = ("release", "dev", "asan", "tsan")
