@@ -307,7 +307,13 @@ class Clean(CatalogCase):
         for block_id in gone:
             self.assertFalse(self.cluster.block_path(node, block_id).exists())
         self.assertTrue(self.cluster.block_path(node, only).exists())
+        # It comes back rotten: with the right length, and its SHA-256 is in the catalog.
+        at_holder.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+        self.assertEqual(self.outcomes(node, "--dry-run")[only], "")
+        self.assertRegex(self.outcomes(node)[only], "it is (suspect|corrupt)")
+        self.assertTrue(self.cluster.block_path(node, only).exists())
         at_holder.write_bytes(content)
+        self.cluster.cli("corrupt", "check", only)
         said = self.cluster.cli("nodes", "clean", node, "--older-than", "0s").stdout
         self.assertIn("1 copy, 97.7 KiB removed; kept 1 copy, 17 B", said)
         stranger.unlink()

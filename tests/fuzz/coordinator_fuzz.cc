@@ -79,6 +79,10 @@ class FilesOfB0 : public BlockFileGateway {
       const HelperAddress&, const std::vector<BlockFile>& files) override {
     return std::vector<absl::Status>(files.size());
   }
+  absl::StatusOr<WholeBlock> CheckBlock(const HelperAddress&, const std::string&,
+                                        const std::stop_token&) override {
+    return WholeBlock{1000, "", false};
+  }
 };
 
 // A coordinator over six nodes in memory, new for each input.
@@ -267,7 +271,7 @@ class World {
                           return absl::UnavailableError("nobody is there");
                         }};
   FilesOfB0 files_;
-  ExtraCopies extra_copies_{&catalog_, &repairs_, &helpers_, &files_};
+  ExtraCopies extra_copies_{&catalog_, &repairs_, &helpers_, &files_, &clock_};
   CoordinatorServiceImpl service_{&repairs_,
                                   &recoveries_,
                                   &prober_,

@@ -19,13 +19,13 @@
 //   check [quiet] [missing BYTES] | check hosts
 //   tried [in vain | in SECONDS]
 //   tick [NODE died | NODE restarted | NODE has not registered]
-//   finish ok | finish half | finish cancelled
+//   finish ok | finish half | finish wrong | finish cancelled
 //   cancel the recovery
-// HOW is stored, runs, stuck (it runs and tells nothing), passed BYTES (to it), sent BYTES in
-// SECONDS (of the network), sent LANE:RECEIVER:BYTES:SECONDS [LANE:...] (from the lane's hop 0),
-// unreachable, silent, forgot, lost NODE, keeps from SLICE, broke, corrupt or failed. FAULT is lost
-// NODE or nobody. An event may begin with +SECONDS: time passes. ECPIPE_UPDATE_SCRIPTS=1 writes
-// what came out back into the files, for a person to read and judge.
+// HOW is stored, wrong (its SHA-256), runs, stuck (it runs and tells nothing), passed BYTES (to
+// it), sent BYTES in SECONDS (of the network), sent LANE:RECEIVER:BYTES:SECONDS [LANE:...] (from
+// the lane's hop 0), unreachable, silent, forgot, lost NODE, keeps from SLICE, broke, corrupt or
+// failed. FAULT is lost NODE or nobody. An event may begin with +SECONDS: time passes.
+// ECPIPE_UPDATE_SCRIPTS=1 writes what came out back into the files, for a person to read and judge.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,6 +105,7 @@ PartProgress SendingOnLanes(const std::string& streams) {
 
 absl::StatusOr<PartProgress> HowNamed(const std::string& node, const std::string& how) {
   if (how == "stored") return EndedWith(absl::OkStatus());
+  if (how == "wrong") return EndedWith(absl::DataLossError("its SHA-256"));
   if (how == "unreachable") return absl::UnavailableError("connection refused");
   if (how == "silent") return absl::DeadlineExceededError("no answer");
   if (how == "forgot") return absl::NotFoundError("no such part");
@@ -215,6 +216,11 @@ std::string Text(const action::Advise& advise) {
   return advise.advice.replan ? "advise to plan again: " + advise.advice.reason : "advise to go on";
 }
 std::string Text(const action::Fault&) { return "fault"; }
+std::string Text(const action::Doubt& doubt) {
+  std::string text = "check the blocks of";
+  for (const std::string& node : doubt.nodes) text += " " + node;
+  return text;
+}
 std::string Text(const action::End& end) {
   if (end.again) return "journal the end again";
   return std::string("end ") + RepairStateName(end.record.state) +
@@ -296,6 +302,7 @@ class Story {
     if (line.starts_with("tick")) return TickOf(line);
     if (line == "finish ok") return event::Finish{{absl::OkStatus(), 1000}};
     if (line == "finish half") return event::Finish{{absl::OkStatus(), 500}};
+    if (line == "finish wrong") return event::Finish{{absl::DataLossError("its SHA-256"), 1000}};
     if (line == "finish cancelled") return event::Finish{{absl::CancelledError("enough"), 0}};
     if (line == "cancel the recovery") {
       return event::CancelHosted{absl::CancelledError("the recovery was cancelled")};

@@ -81,8 +81,8 @@ absl::Status CompareRebuilt(const std::string& block_id, const std::string& got,
       CompareSha256("block " + block_id + " was rebuilt with", got, expected);
   if (compared.ok()) return compared;
   return absl::DataLossError(std::string(compared.message()) +
-                             ": a survivor is corrupt; a repair with --verify locate names it if "
-                             "there are enough survivors");
+                             ": a survivor is corrupt; those that were read are being checked, so "
+                             "ask again soon, or with --verify locate if there are enough others");
 }
 
 }  // namespace ecpipe

@@ -381,6 +381,17 @@ grpc::Status CoordinatorServiceImpl::ListExtraCopies(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
+absl::StatusOr<std::vector<ExtraCopy>> CoordinatorServiceImpl::RemoveGoodCopies(
+    const std::string& node, const std::vector<BlockFile>& files,
+    const std::function<bool()>& gone) {
+  // Without the lock: blocks are read. Remove() looks again who has them.
+  ECPIPE_ASSIGN_OR_RETURN(const ExtraCopies::Comparison comparison,
+                          extra_copies_->Compare(node, files, gone));
+  if (gone()) return absl::CancelledError("whoever asked for it has gone; nothing was removed");
+  MutexLock lock(&places_mutex_);
+  return extra_copies_->Remove(node, files, comparison);
+}
+
 grpc::Status CoordinatorServiceImpl::RemoveExtraCopies(grpc::ServerContext* context,
                                                        const v1::RemoveExtraCopiesRequest* request,
                                                        v1::RemoveExtraCopiesResponse* response) {
@@ -392,10 +403,9 @@ grpc::Status CoordinatorServiceImpl::RemoveExtraCopies(grpc::ServerContext* cont
   for (const v1::ExtraCopy& copy : request->copies()) {
     files.push_back({copy.block_id(), copy.bytes(), copy.version(), copy.age_seconds()});
   }
-  const absl::StatusOr<std::vector<ExtraCopy>> copies = [&] {
-    MutexLock lock(&places_mutex_);
-    return extra_copies_->Remove(request->node_id(), files);
-  }();
+  const absl::StatusOr<std::vector<ExtraCopy>> copies =
+      RemoveGoodCopies(request->node_id(), files,
+                       [context] { return context != nullptr && context->IsCancelled(); });
   size_t removed = 0;
   if (copies.ok()) {
     for (const ExtraCopy& copy : *copies) {

@@ -161,6 +161,11 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
   // In catalog_service.cc. What a request asks for, checked.
   absl::StatusOr<std::vector<Stripe>> StripesToPut(const v1::PutStripesRequest& request);
+  // Has their holders read blocks, and removes copies of those that are good there. `gone`: nobody
+  // waits for it any more.
+  absl::StatusOr<std::vector<ExtraCopy>> RemoveGoodCopies(const std::string& node,
+                                                          const std::vector<BlockFile>& files,
+                                                          const std::function<bool()>& gone);
   // FAILED_PRECONDITION: a repair of one of them runs, or a recovery does. Of stripes that are as
   // the catalog has them nothing is asked.
   absl::Status CheckMayReplace(const std::vector<Stripe>& stripes);

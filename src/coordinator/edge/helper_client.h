@@ -50,7 +50,7 @@ class HelperClient : public HelperGateway, public BlockFileGateway {
   // after ten of them, CANCELLED when `stop` is asked to stop. Other errors are those of
   // HelperService.CheckBlock.
   absl::StatusOr<WholeBlock> CheckBlock(const HelperAddress& helper, const std::string& block_id,
-                                        const std::stop_token& stop);
+                                        const std::stop_token& stop) override;
 
  private:
   // Shared: a call under way keeps its stub when the connection is forgotten.

@@ -146,6 +146,7 @@ CoordinatorServer::~CoordinatorServer() {
   }
   pages_.reset();
   if (prober_ != nullptr) prober_->Stop();
+  if (extra_copies_ != nullptr) extra_copies_->Stop();
   rpc_.reset();
   checker_.reset();
   if (hosted_watch_ != nullptr) hosted_watch_->Stop();
@@ -197,8 +198,8 @@ void CoordinatorServer::MakeCheckerAndExtraCopies() {
                                  const std::stop_token& stop) {
         return helpers->CheckBlock(helper, block_id, stop);
       });
-  extra_copies_ =
-      std::make_unique<ExtraCopies>(catalog_.get(), repairs_.get(), helpers_.get(), helpers_.get());
+  extra_copies_ = std::make_unique<ExtraCopies>(catalog_.get(), repairs_.get(), helpers_.get(),
+                                                helpers_.get(), &Clock::System());
 }
 
 absl::Status CoordinatorServer::TakeUpInterrupted() {

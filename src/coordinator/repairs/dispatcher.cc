@@ -362,6 +362,22 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Faul
   return event::NextAttempt{};
 }
 
+std::optional<Event> RepairCoordinator::Perform(RepairId, action::Doubt& doubt, Reply*) {
+  // Of facts their storage system checks its blocks.
+  const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(doubt.block_ids[0]);
+  if (!place.ok()) return std::nullopt;
+  for (const BlockPlace& block : place->stripe.blocks) {
+    const bool wanted = absl::c_linear_search(doubt.block_ids, block.block_id);
+    // Without a SHA-256 a check would decide nothing that reading has not: its checksums fit.
+    if (wanted || block.sha256.empty() || !doubt.nodes.contains(block.node)) continue;
+    NoteCorrupt({block.block_id, block.node,
+                 "one of the blocks is wrong that were read for this: " + doubt.reason,
+                 clock_->UnixMillis(), /*suspect=*/true, "", 0},
+                "");
+  }
+  return std::nullopt;
+}
+
 std::optional<Event> RepairCoordinator::Perform(RepairId, action::End& end, Reply*) {
   RepairRecord& record = end.record;
   record.ended_unix_ms = clock_->UnixMillis();

@@ -3,14 +3,14 @@
 
 namespace ecpipe {
 
-void LeftOut::Refuse(const std::string& node, const std::string& reason) {
-  reasons_.emplace(node, reason);
-  std::erase(uncertain_, node);
+bool LeftOut::Refuse(const std::string& node, const std::string& reason) {
+  const bool was_uncertain = std::erase(uncertain_, node) > 0;
+  return reasons_.emplace(node, reason).second || was_uncertain;
 }
 
-void LeftOut::RefuseAtLimit(const std::string& node, const std::string& reason) {
-  Refuse(node, reason);
+bool LeftOut::RefuseAtLimit(const std::string& node, const std::string& reason) {
   at_limit_.insert(node);
+  return Refuse(node, reason);
 }
 
 LeftOut::Reasons LeftOut::WithRoomAgain() const {

@@ -16,10 +16,10 @@ class LeftOut {
  public:
   using Reasons = std::map<std::string, std::string>;
 
-  // Leaves a node out for good.
-  void Refuse(const std::string& node, const std::string& reason);
+  // Leaves a node out for good. Returns whether that is news: it was not left out so before.
+  bool Refuse(const std::string& node, const std::string& reason);
   // The same of a node that has no room for one more repair now.
-  void RefuseAtLimit(const std::string& node, const std::string& reason);
+  bool RefuseAtLimit(const std::string& node, const std::string& reason);
   // Takes the suspects of a failed attempt. A failed link has two ends: of an uncertain suspect and
   // the node at the other end, the one is left out that was at more failed links so far. Nodes in
   // `needed` are never left out.

@@ -99,8 +99,8 @@ class RepairCoordinator {
                                           const RepairCaller& caller = {});
   // Starts another attempt after the requestor has said that the last one failed: for the missing
   // slices, without the helpers at fault. It also continues a repair that ran when an earlier
-  // coordinator stopped. ABORTED: too many attempts, or the repair has ended. INVALID_ARGUMENT:
-  // also, no attempt of that number can have failed. Other errors are as above.
+  // coordinator stopped. ABORTED: the repair has ended, or is given up (AttemptBound).
+  // INVALID_ARGUMENT: also, no attempt of that number can have failed. Other errors are as above.
   absl::StatusOr<RepairGrant> ResumeRepair(const RepairRequest& request, const ResumePoint& from,
                                            const RepairCaller& caller = {});
   // Decides whether another attempt should replace the running one, because helpers do not answer,
@@ -270,6 +270,7 @@ class RepairCoordinator {
   std::optional<Event> Perform(RepairId repair_id, action::Refuse& refuse, Reply* reply);
   std::optional<Event> Perform(RepairId repair_id, action::Advise& advise, Reply* reply);
   std::optional<Event> Perform(RepairId repair_id, action::Fault& fault, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::Doubt& doubt, Reply* reply);
   std::optional<Event> Perform(RepairId repair_id, action::End& end, Reply* reply);
   std::optional<Event> Perform(RepairId repair_id, action::TellEnd& tell, Reply* reply);
   std::optional<Event> Perform(RepairId repair_id, action::TellPartEnd& tell, Reply* reply);

@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "coordinator/repairs/tracker_events.h"
+#include "model/attempt_bound.h"
 
 namespace ecpipe {
 
@@ -55,8 +56,9 @@ class RepairTracker {
  public:
   // How often the progress of the first attempt of a hosted repair is checked.
   static constexpr Duration kCheckHostsEvery = std::chrono::milliseconds(500);
-  // Of a repair, handouts that were refused included. The last one has this number less one.
-  static constexpr uint32_t kMaxAttempts = 16;
+  // The numbers of attempts, handouts that were refused included, end here, whatever they bring. A
+  // failed one takes a second or so: half a day of failures.
+  static constexpr uint32_t kMaxAttempts = 1 << 16;
 
   // A repair is over if all its parts have ended and its requestor, or a helper that stores one of
   // its blocks, is silent for `abandon_after`. The first event is Begin.
@@ -124,11 +126,11 @@ class RepairTracker {
   struct Planning {
     RepairRequest request;
     uint32_t attempt = 0;
-    uint32_t end = 0;  // attempts from this one on are too many
+    uint32_t handouts_left = 0;  // that may fail without news, this one included
   };
   struct HandingOut {
     PlannedAttempt plan;
-    uint32_t end = 0;
+    uint32_t handouts_left = 0;
     LeftOut tried;  // left_out_ without the nodes that the plan takes back
     bool gathered = true;
   };
@@ -209,6 +211,8 @@ class RepairTracker {
   // The attempts from `first` on: those of the begin, or those after a failure.
   void PlanAttempts(uint32_t first, RepairRequest request, const absl::Status& after);
   void Plan(Planning planning, const absl::Status& after);
+  // Counts the attempt that ran and has failed. `missing` is what is left to bring.
+  void CountFailed(const SlicesLeft& missing);
   // Starts the attempt after a failed one, without the suspects. `request` says what is missing.
   void PlanNextAttempt(RepairRequest request, const Suspects& suspects,
                        const absl::Status& failure);
@@ -218,13 +222,16 @@ class RepairTracker {
   std::optional<Duration> PatienceWithOne(const HandingOut& handing_out) const;
   // The same for the answers about the attempt's parts.
   std::optional<Duration> PatienceWithAnAnswer() const;
-  void HearRefused(const std::map<std::string, absl::Status>& refused);
+  // Returns whether a node has to be left out that was not before.
+  bool HearRefused(const std::map<std::string, absl::Status>& refused);
   void HearLate(const std::set<std::string>& late);
   // No plan, or no attempt more.
   void GiveUp(const absl::Status& status, bool gathered, const RepairRequest& request);
   void EndFailed(const absl::Status& status);
   void End(RepairState state, const std::string& detail);
   void EndForRequestor(const RepairVerdict& verdict);
+  // After the end check: has the survivors of the attempt checked, unless one has been named.
+  void DoubtSurvivors(const absl::Status& status);
   void CancelParts() { Emit(action::Cancel{record_.attempt, attempt_.helpers}); }
   // Why no report of the node's part can come any more; empty if one may come.
   std::string GoneBecause(const std::string& node, const NodeLives& nodes) const;
@@ -274,6 +281,12 @@ class RepairTracker {
   bool granted_ = false;  // whoever began the repair has its answer
   Attempt attempt_;
   LeftOut left_out_;       // from all attempts
+  AttemptBound bound_;
+  uint32_t failed_attempts_ = 0;  // that ran
+  // The least that was missing of each block, as ends of attempts and as checks have told. A list
+  // of many holes names some slices that are there, so the two are not compared with each other.
+  uint64_t least_left_ = UINT64_MAX;
+  uint64_t least_heard_ = UINT64_MAX;
   bool had_late_ = false;  // a handout did not wait for one of its helpers; the next ones do
   SpeedHistory speed_;
   SeenLinks seen_;  // links that were slower than a plan counted on

@@ -4,12 +4,14 @@
 
 #include "base/status.h"
 #include "coordinator/repairs/tracker.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
 
-// Each handout leaves out the helpers that refused the one before, so this bounds how many dead
-// helpers one call may discover.
+// Handouts of a call that fail without news. One that finds a node that must be left out is news,
+// and there are but as many as the stripe has nodes: of a wide code many may be dead, or have lost
+// their blocks, before anybody knows, and yet k survive.
 constexpr uint32_t kMaxHandouts = 5;
 
 // A longer range takes so long that it is not worth while to begin again for a late helper.
@@ -28,7 +30,7 @@ absl::Status WaitsForHelpers(const absl::Status& why) {
 }
 
 void RepairTracker::PlanAttempts(uint32_t first, RepairRequest request, const absl::Status& after) {
-  Plan({std::move(request), first, std::min(first + kMaxHandouts, kMaxAttempts)}, after);
+  Plan({std::move(request), first, kMaxHandouts}, after);
 }
 
 void RepairTracker::Plan(Planning planning, const absl::Status& after) {
@@ -47,8 +49,8 @@ void RepairTracker::Hear(event::Planned& planned) {
   }
   record_.attempt = planning.attempt;
   BeginAttempt(*planned.plan, std::move(planning.request));
-  phase_ = HandingOut{*std::move(planned.plan), planning.end, std::move(planned.left_out),
-                      planned.gathered};
+  phase_ = HandingOut{*std::move(planned.plan), planning.handouts_left,
+                      std::move(planned.left_out), planned.gathered};
   Await(action::Journal{record_});
 }
 
@@ -74,6 +76,8 @@ void RepairTracker::BeginAttempt(const PlannedAttempt& plan, RepairRequest reque
   attempt_.begin.missing_bytes =
       request.left ? request.left->bytes() * attempt_.sub_blocks : attempt_.whole_bytes();
   attempt_.missing_bytes = attempt_.begin.missing_bytes;
+  least_left_ = std::min(least_left_, attempt_.begin.missing_bytes);
+  least_heard_ = std::min(least_heard_, attempt_.begin.missing_bytes);
   attempt_.small_read = IsSmallRead(planned, request);
   attempt_.request = std::move(request);
   attempt_.lanes = LanesToWatch(planned.plan, planned.cost.seconds);
@@ -93,7 +97,7 @@ bool RepairTracker::IsSmallRead(const PlannedRepair& planned, const RepairReques
 }
 
 std::optional<Duration> RepairTracker::PatienceWithOne(const HandingOut& handing_out) const {
-  const bool next = record_.attempt + 1 < handing_out.end;
+  const bool next = handing_out.handouts_left > 1;
   // One is enough: each costs a handout, and refusals need the others.
   const bool may_lack_one =
       attempt_.small_read && next && !had_late_ && attempt_.helpers.size() > 1;
@@ -105,12 +109,14 @@ std::optional<Duration> RepairTracker::PatienceWithAnAnswer() const {
   return may_lack_one ? std::optional(kStragglerAfter) : std::nullopt;
 }
 
-void RepairTracker::HearRefused(const std::map<std::string, absl::Status>& refused) {
+bool RepairTracker::HearRefused(const std::map<std::string, absl::Status>& refused) {
+  bool news = false;
   for (const auto& [node, status] : refused) {
     const std::string reason(status.message());
-    absl::IsResourceExhausted(status) ? left_out_.RefuseAtLimit(node, reason)
-                                      : left_out_.Refuse(node, reason);
+    news |= absl::IsResourceExhausted(status) ? left_out_.RefuseAtLimit(node, reason)
+                                              : left_out_.Refuse(node, reason);
   }
+  return news;
 }
 
 // It is not known to be at fault: it helps again where there are too few others. It may have its
@@ -135,7 +141,7 @@ void RepairTracker::Hear(event::Started& started) {
   awaiting_ = false;
   auto handed = std::move(PhaseAs<HandingOut>());
   if (!started.failure.ok() && !AllAreStored()) {
-    HearRefused(started.refused);
+    const bool news = HearRefused(started.refused);
     HearLate(started.late);
     if (hosted()) {
       Emit(action::EndParts{record_.attempt, attempt_.helpers});
@@ -143,7 +149,10 @@ void RepairTracker::Hear(event::Started& started) {
       CancelParts();
     }
     const uint32_t next = record_.attempt + 1;
-    if (next < handed.end) return Plan({attempt_.request, next, handed.end}, absl::OkStatus());
+    const uint32_t left = handed.handouts_left - (news ? 0u : 1u);
+    if (left > 0 && next < kMaxAttempts) {
+      return Plan({attempt_.request, next, left}, absl::OkStatus());
+    }
     return GiveUp(started.failure, handed.gathered, attempt_.request);
   }
   phase_ = Running{};
@@ -191,6 +200,8 @@ void RepairTracker::Hear(event::Resume& resume) {
         absl::AbortedError("another attempt of the repair is being handed out already")});
   }
   if (!attempt_.helpers.empty()) Emit(action::CancelLater{record_.attempt, attempt_.helpers});
+  // One that is set aside has been counted, and its requestor may have to ask often.
+  if (Is<Running>()) CountFailed(*resume.request.left);
   const uint32_t asked = record_.attempt;
   record_.attempt = std::max(record_.attempt, resume.from.attempt);
   phase_ = Resuming{std::move(resume.request), resume.from.failure, {}};
@@ -200,11 +211,20 @@ void RepairTracker::Hear(event::Resume& resume) {
   Await(action::AskParts{Question::kWhoFailed, asked, std::move(helpers), {}});
 }
 
+void RepairTracker::CountFailed(const SlicesLeft& missing) {
+  ++failed_attempts_;
+  const uint64_t left = missing.bytes() * attempt_.sub_blocks;
+  bound_.Failed(left < least_left_ || attempt_.missing_bytes < least_heard_);
+  least_left_ = std::min(least_left_, left);
+  least_heard_ = std::min(least_heard_, attempt_.missing_bytes);
+}
+
 void RepairTracker::PlanNextAttempt(RepairRequest request, const Suspects& suspects,
                                     const absl::Status& failure) {
   // Without its hosts there is no repair; whether they can go on has been asked.
   left_out_.Suspect(suspects, HostsAtWork());
   const uint32_t next = record_.attempt + 1;
+  if (bound_.reached()) return EndFailed(bound_.GivenUp(failure));
   if (next < kMaxAttempts) return PlanAttempts(next, std::move(request), failure);
   EndFailed(
       absl::AbortedError("given up after " + std::to_string(next) +
@@ -222,12 +242,23 @@ void RepairTracker::EndFailed(const absl::Status& status) {
 void RepairTracker::EndForRequestor(const RepairVerdict& verdict) {
   const absl::Status& status = verdict.status;
   if (!status.ok()) CancelParts();
+  DoubtSurvivors(status);
   record_.first_byte_seconds = verdict.first_byte_seconds;
   const bool whole =
       status.ok() && verdict.verified_bytes == record_.bytes * record_.block_ids.size();
   const std::string why =
       status.ok() ? "the requestor verified only part of the bytes" : StatusText(status);
   End(status.ok() && !whole ? RepairState::kFailed : StateAfter(status), whole ? "" : why);
+}
+
+void RepairTracker::DoubtSurvivors(const absl::Status& status) {
+  if (!absl::IsDataLoss(status) || !FaultOf(status).empty()) return;
+  if (LeavesOutAHelper(left_out_)) return;
+  action::Doubt doubt{record_.block_ids, {}, std::string(status.message())};
+  for (const HelperAddress& helper : attempt_.helpers) {
+    if (!RowToStore(helper.node)) doubt.nodes.insert(helper.node);
+  }
+  if (!doubt.nodes.empty()) Emit(std::move(doubt));
 }
 
 void RepairTracker::EndIfAbandoned(const NodeLives& nodes) {

@@ -231,6 +231,13 @@ struct Advise {
 };
 // Another attempt may mend the failed one: NextAttempt is due, from a thread that may wait.
 struct Fault {};
+// The repair has brought wrong bytes of these blocks, and nobody has named whose fault it is: what
+// these nodes have of the stripe is to be checked.
+struct Doubt {
+  std::vector<std::string> block_ids;
+  std::set<std::string> nodes;
+  std::string reason;
+};
 // The repair has ended; the record says how. `again`: the journal may have forgotten it.
 struct End {
   RepairRecord record;
@@ -249,7 +256,7 @@ using Action =
     std::variant<action::Plan, action::Journal, action::StartParts, action::AskParts,
                  action::EndParts, action::Cancel, action::CancelLater, action::MoveBlock,
                  action::TryPlan, action::Grant, action::Refuse, action::Advise, action::Fault,
-                 action::End, action::TellEnd, action::TellPartEnd>;
+                 action::Doubt, action::End, action::TellEnd, action::TellPartEnd>;
 using Actions = std::vector<Action>;
 
 }  // namespace ecpipe

@@ -133,6 +133,7 @@ void RepairTracker::ContinueFrom(const PartAnswers& hosts_have) {
   again.left = {attempt_.grid, left.missing};
   again.slice_bytes = attempt_.grid.slice_bytes;
   again.scheme = record_.scheme;
+  CountFailed(*again.left);
   Emit(action::CancelLater{record_.attempt, SidesOf(attempt_.helpers).others});
   PlanNextAttempt(std::move(again), resuming.suspects, failure);
 }
@@ -153,6 +154,7 @@ void RepairTracker::EndHosted(const absl::Status& status) {
       for (const std::string& host : record_.hosts) helpers.push_back({host, ""});
     }
     Emit(action::Cancel{record_.attempt, std::move(helpers)});
+    DoubtSurvivors(status);
     detail = StatusText(status);
     if (!record_.moved.empty()) {
       detail += "; stored " + std::to_string(record_.moved.size()) + " of " +

@@ -11,7 +11,7 @@
 namespace ecpipe {
 namespace {
 
-// After each so many attempts the progress of a hosted repair is checked less often.
+// After each so many attempts that failed the progress of a hosted repair is checked less often.
 constexpr uint32_t kAttemptsAtOnce = 4;
 constexpr uint32_t kAttemptsChecked = 8;
 // Of a hosted repair to which bytes come: its hosts alone tell whether they do.
@@ -101,8 +101,8 @@ bool RepairTracker::IsCheckDue(TimePoint now) const {
   }
   // Where all are too busy, more and more attempts make it no better. The last ones go on for as
   // long as the parts themselves have patience.
-  if (record_.attempt >= kAttemptsChecked) return false;
-  const auto patience = kCheckHostsEvery * (1 + record_.attempt / kAttemptsAtOnce);
+  if (failed_attempts_ >= kAttemptsChecked) return false;
+  const auto patience = kCheckHostsEvery * (1 + failed_attempts_ / kAttemptsAtOnce);
   return hosted->failure.ok() && now - hosted->checked_at >= patience;
 }
 

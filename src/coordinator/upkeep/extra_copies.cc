@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/upkeep/extra_copies.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "base/mutex.h"
+#include "base/process/log.h"
+#include "base/side_by_side.h"
 #include "base/status.h"
+#include "coordinator/upkeep/block_checker.h"
 
 namespace ecpipe {
 namespace {
 
 // With the helpers of holders.
 constexpr Duration kFindPatience = std::chrono::seconds(3);
+
+// Holders that read at the same time. Each keeps a thread here, and its own disk busy.
+constexpr size_t kHoldersAtOnce = 8;
 
 // Why the copy of the block's holder does not count; empty: it does.
 std::string WhyNotThere(const CheckedBlock& block) {
@@ -33,6 +41,18 @@ std::string WhyNotThere(const CheckedBlock& block) {
       return "it is corrupt on " + block.node + detail;
   }
   return "nobody knows whether " + block.node + " has it";
+}
+
+// What was found at the copy's holder of now. It may have another one since.
+void AddFinding(const ExtraCopies::Comparison& comparison, ExtraCopy* copy) {
+  const auto found = comparison.find(copy->file.block_id);
+  if (found == comparison.end() || found->second.holder != copy->holder) {
+    copy->kept_because = "there was no time to read it on " + copy->holder;
+    copy->ask_again = true;
+    return;
+  }
+  copy->kept_because = found->second.kept_because;
+  copy->ask_again = found->second.ask_again;
 }
 
 }  // namespace
@@ -117,8 +137,103 @@ absl::StatusOr<ExtraCopies::Page> ExtraCopies::List(const std::string& node,
   return result;
 }
 
+ExtraCopies::Compared ExtraCopies::CompareWithOwn(const HelperAddress& node,
+                                                  const std::string& block_id,
+                                                  const WholeBlock& at_holder, Compared compared) {
+  const absl::StatusOr<WholeBlock> own = files_->CheckBlock(node, block_id, stop_.get_token());
+  // Of two copies of the same bytes one may go, whatever they are.
+  if (own.ok() && own->sha256 == at_holder.sha256) return compared;
+  if (own.ok()) {
+    compared.kept_because = "the copy on " + compared.holder +
+                            " has other bytes, and the catalog has no SHA-256 to tell which is bad";
+  } else if (!absl::IsDataLoss(own.status())) {
+    compared.kept_because = "it cannot be compared with the copy on " + compared.holder + ": " +
+                            StatusText(own.status());
+    compared.ask_again = true;
+  } else if (!at_holder.has_checksums) {
+    compared.kept_because =
+        "neither it nor the copy on " + compared.holder + " is known to be good";
+  }
+  return compared;
+}
+
+// The BlockChecker reads it again, and decides. Repairs avoid it meanwhile.
+void ExtraCopies::Suspect(const std::string& block_id, const std::string& holder,
+                          const std::string& reason) {
+  const bool news = repairs_->corrupt().Add({.block_id = block_id,
+                                             .node = holder,
+                                             .reason = reason,
+                                             .found_unix_ms = clock_->UnixMillis(),
+                                             .suspect = true,
+                                             .undecided = "",
+                                             .checks = 0});
+  if (!news) return;
+  Log(LogLevel::kWarning, "block.suspect",
+      {{"block", block_id}, {"node", holder}, {"reason", reason}});
+}
+
+ExtraCopies::Compared ExtraCopies::CompareOne(const HelperAddress& node,
+                                              const std::string& block_id,
+                                              const std::string& holder) {
+  Compared compared{.holder = holder, .kept_because = "", .ask_again = false};
+  const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
+  const std::optional<NodeView> view = repairs_->nodes().Find(holder);
+  if (!place.ok() || !view || view->state == NodeState::kDead) {
+    compared.kept_because = "it could not be read on " + holder;
+    compared.ask_again = true;
+    return compared;
+  }
+  const BlockPlace& known = place->stripe.blocks[static_cast<size_t>(place->block_index)];
+  const absl::StatusOr<WholeBlock> read = files_->CheckBlock(
+      {holder, view->record.control_address}, block_id, stop_.get_token());
+  const BlockChecker::Decision decision = BlockChecker::Judge(
+      read, WholeBlock{place->stripe.BytesOf(place->block_index), known.sha256, false});
+  switch (decision.verdict) {
+    case CorruptBlocks::Verdict::kCorrupt:
+      compared.kept_because = "it is corrupt on " + holder + ": " + decision.why;
+      Suspect(block_id, holder, decision.why);
+      return compared;
+    case CorruptBlocks::Verdict::kAskAgain:
+      compared.kept_because = holder + " could not read it: " + decision.why;
+      compared.ask_again = true;
+      return compared;
+    case CorruptBlocks::Verdict::kSound:
+    case CorruptBlocks::Verdict::kUndecided:
+      break;
+  }
+  if (!known.sha256.empty()) return compared;
+  return CompareWithOwn(node, block_id, *read, std::move(compared));
+}
+
+absl::StatusOr<ExtraCopies::Comparison> ExtraCopies::Compare(const std::string& node,
+                                                             const std::vector<BlockFile>& files,
+                                                             const std::function<bool()>& gone) {
+  ECPIPE_ASSIGN_OR_RETURN(const HelperAddress helper, HelperOf(node));
+  const TimePoint enough = clock_->Now() + kCompareFor;
+  std::map<std::string, std::set<std::string>> of_holders;
+  for (const Judged& judged : Judge(node, files)) {
+    if (!judged.copy.kept_because.empty()) continue;
+    of_holders[judged.copy.holder].insert(judged.copy.file.block_id);
+  }
+  const std::vector<std::pair<std::string, std::set<std::string>>> holders(of_holders.begin(),
+                                                                           of_holders.end());
+  Mutex mutex;
+  Comparison comparison;
+  SideBySide(holders.size(), kHoldersAtOnce, [&](size_t i) {
+    const auto& [holder, block_ids] = holders[i];
+    for (const std::string& block_id : block_ids) {
+      if (clock_->Now() >= enough || gone() || stop_.stop_requested()) return;
+      Compared compared = CompareOne(helper, block_id, holder);
+      MutexLock lock(&mutex);
+      comparison.insert_or_assign(block_id, std::move(compared));
+    }
+  });
+  return comparison;
+}
+
 absl::StatusOr<std::vector<ExtraCopy>> ExtraCopies::Remove(const std::string& node,
-                                                           const std::vector<BlockFile>& files) {
+                                                           const std::vector<BlockFile>& files,
+                                                           const Comparison& comparison) {
   ECPIPE_ASSIGN_OR_RETURN(const HelperAddress helper, HelperOf(node));
   std::vector<ExtraCopy> answers;
   for (const BlockFile& file : files) {
@@ -128,6 +243,7 @@ absl::StatusOr<std::vector<ExtraCopy>> ExtraCopies::Remove(const std::string& no
   std::vector<BlockFile> chosen;
   std::vector<size_t> numbers;
   for (Judged& judged : Judge(node, files)) {
+    if (judged.copy.kept_because.empty()) AddFinding(comparison, &judged.copy);
     if (judged.copy.kept_because.empty()) {
       chosen.push_back(judged.copy.file);
       numbers.push_back(judged.number);

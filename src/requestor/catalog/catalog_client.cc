@@ -131,7 +131,10 @@ class CatalogClient : public CatalogApi {
       added->set_version(copy.version);
     }
     v1::RemoveExtraCopiesResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::RemoveExtraCopies, request, &response));
+    // The coordinator has blocks read for some seconds, and waits for those that it has begun: ten
+    // minutes for one on a disk that fails, as in HelperClient.
+    constexpr auto kReadTimeout = std::chrono::minutes(11);
+    ECPIPE_RETURN_IF_ERROR(CallWithin(kReadTimeout, &Stub::RemoveExtraCopies, request, &response));
     std::vector<ExtraCopyView> views = ViewsOf(response.copies());
     if (views.size() == copies.size()) return views;
     return absl::InternalError("the coordinator's answer has another number of copies");
@@ -268,8 +271,14 @@ class CatalogClient : public CatalogApi {
 
   template <typename Method, typename Request, typename Response>
   absl::Status Call(Method method, const Request& request, Response* response) {
+    return CallWithin(timeout_, method, request, response);
+  }
+
+  template <typename Method, typename Request, typename Response>
+  absl::Status CallWithin(Duration timeout, Method method, const Request& request,
+                          Response* response) {
     grpc::ClientContext context;
-    SetTimeout(&context, timeout_);
+    SetTimeout(&context, timeout);
     const grpc::Status status = (stub_.get()->*method)(&context, request, response);
     if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
       return absl::UnimplementedError("coordinator " + address_ +

@@ -54,7 +54,7 @@ enum {
   ECPIPE_PERMISSION_DENIED = 7,   /* the certificate's role, or a file's mode, does not allow it */
   ECPIPE_RESOURCE_EXHAUSTED = 8,  /* memory, disk, descriptors or threads; or a limit of a node */
   ECPIPE_FAILED_PRECONDITION = 9, /* too few survivors; the message names each */
-  ECPIPE_ABORTED = 10,            /* too many attempts failed; the message has the last reason */
+  ECPIPE_ABORTED = 10,            /* attempts in a row brought nothing; the last one's reason */
   ECPIPE_OUT_OF_RANGE = 11,       /* beyond what the peer can take */
   ECPIPE_UNIMPLEMENTED = 12,      /* the coordinator or a node is too old for this */
   ECPIPE_INTERNAL = 13,           /* a mistake in ECPipe, or an error of the system */
@@ -199,7 +199,7 @@ typedef struct ecpipe_submit_options {
   size_t struct_bytes;
   /* What a read holds for ecpipe_call_take at most, up to 1 GiB; 0: 1 MiB. When it is full the
    * helpers wait. Helpers give up what waits for longer than their stall_seconds; the call then
-   * goes on with another attempt, and after too many of these ends with ECPIPE_ABORTED. */
+   * goes on with another attempt, and after sixteen that bring nothing ends with ECPIPE_ABORTED. */
   size_t buffer_bytes;
 } ecpipe_submit_options;
 

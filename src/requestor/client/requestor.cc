@@ -13,6 +13,7 @@
 #include "base/secret_file.h"
 #include "base/status.h"
 #include "codec/kernel_check.h"
+#include "model/attempt_bound.h"
 #include "model/corrupt_block.h"
 #include "model/fault.h"
 #include "net/redis/redis_transport.h"
@@ -343,8 +344,10 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
   report.transport = TransportName(granted.part.transport);
   const uint64_t bytes = target.bytes == 0 ? report.block_bytes - target.offset : target.bytes;
   absl::Status status;
+  AttemptBound bound;
   while (true) {
     const RepairPart& part = granted.part;
+    const uint64_t had_bytes = sink->verified_bytes();
     report.attempts = part.attempt + 1;
     report.corrupt = granted.corrupt;
     report.scheme = granted.scheme;
@@ -357,6 +360,11 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
       status = LocateCorruptBlock(target, part, status, &registration.call);
     }
     if (!CanResume(status)) break;
+    bound.Failed(/*brought=*/sink->verified_bytes() > had_bytes);
+    if (bound.reached()) {
+      status = bound.GivenUp(status);
+      break;
+    }
     const ResumePoint failed{
         part.repair_id, part.attempt, {sink->grid(), sink->Missing()}, granted.scheme, status};
     absl::StatusOr<RepairGrant> next = Resume(target, failed, registration.call);

@@ -93,7 +93,7 @@ class Requestor {
   // several stripes, or are more than the call takes; or the range, slice size, scheme or transport
   // is bad. DATA_LOSS: all bytes came, but their SHA-256 is not the one in the target or in the
   // manifest. FAILED_PRECONDITION: too few survivors; the message names each refused one with the
-  // reason. ABORTED: too many attempts. UNAVAILABLE, DEADLINE_EXCEEDED: the coordinator does not
+  // reason. ABORTED: 16 attempts in vain. UNAVAILABLE, DEADLINE_EXCEEDED: the coordinator does not
   // answer. CANCELLED: Cancel() was called. After any of these errors the call may be repeated.
   absl::StatusOr<RepairReport> Read(const RepairTarget& target, const ByteSink& sink,
                                     const ProgressFn& progress = nullptr,

@@ -22,6 +22,8 @@ using Json = nlohmann::ordered_json;
 
 // What a person can do with them is the same for more.
 constexpr size_t kMostNamed = 10'000;
+// That one call is to remove: the blocks are read first, and a call reads for a few seconds.
+constexpr size_t kCopiesAtOnce = 100;
 
 struct Count {
   uint64_t copies = 0;
@@ -60,8 +62,8 @@ void KeepYoungOnes(double least_age_seconds, std::vector<ExtraCopyView>* copies)
   }
 }
 
-// Removes those of a page that may be removed. A helper does in a second what it can, so the others
-// are asked for again while that gets on.
+// Removes those of a page that may be removed. Helpers do in a few seconds what they can, so the
+// others are asked for again while that gets on.
 absl::Status RemovePage(CatalogApi* catalog, const std::string& node,
                         std::vector<ExtraCopyView> page, Cleaning* cleaning) {
   const auto may_go = [](const ExtraCopyView& copy) {
@@ -72,8 +74,8 @@ absl::Status RemovePage(CatalogApi* catalog, const std::string& node,
   page.erase(kept, page.end());
   while (!page.empty()) {
     std::vector<ExtraCopyView> open;
-    for (size_t begin = 0; begin < page.size(); begin += CatalogApi::kMaxBlocksInCheck) {
-      const size_t end = std::min(page.size(), begin + CatalogApi::kMaxBlocksInCheck);
+    for (size_t begin = 0; begin < page.size(); begin += kCopiesAtOnce) {
+      const size_t end = std::min(page.size(), begin + kCopiesAtOnce);
       ECPIPE_ASSIGN_OR_RETURN(
           std::vector<ExtraCopyView> answers,
           catalog->RemoveExtraCopies(node, {page.begin() + static_cast<ptrdiff_t>(begin),

@@ -170,7 +170,8 @@ class Adder {
     const auto [clean, cleaned] =
         Add<CleanArguments>(nodes, "clean",
                             "Remove a node's copies of blocks that are on other\n"
-                            "nodes by the catalog, if those live and have them",
+                            "nodes by the catalog, if those live and their copies\n"
+                            "are good; they read each first, but not in a dry run",
                             RunClean);
     clean->add_option("NODE", cleaned->node, "Id of the node")->type_name("ID")->required();
     clean

@@ -83,5 +83,15 @@ TEST(LeftOut, WhatIsCertainIsNoLongerDoubtful) {
   EXPECT_FALSE(left_out.ReadmitOne());
 }
 
+TEST(LeftOut, ARefusalIsNewsOnce) {
+  LeftOut left_out;
+  EXPECT_TRUE(left_out.Refuse("a", "it has no such block"));
+  EXPECT_FALSE(left_out.Refuse("a", "it has no such block"));
+  EXPECT_FALSE(left_out.RefuseAtLimit("a", "it is at its limit"));
+  left_out.Suspect(Link("b", ""));
+  EXPECT_TRUE(left_out.RefuseAtLimit("b", "it is at its limit")) << "it was only a suspect";
+  EXPECT_FALSE(left_out.ReadmitOne());
+}
+
 }  // namespace
 }  // namespace ecpipe::left_out_test

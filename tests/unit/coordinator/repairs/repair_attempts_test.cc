@@ -117,22 +117,6 @@ TEST_F(Attempts, ForWantOfRoomAreNoLossOfBlocks) {
   EXPECT_TRUE(coordinator_.BeginRepair(Request("b0")).ok()) << "four others have room";
 }
 
-TEST_F(Attempts, AreBounded) {
-  RepairGrant grant = Begin();
-  absl::Status status;
-  int attempts = 0;
-  for (; status.ok() && attempts < 100; ++attempts) {
-    const auto next = coordinator_.ResumeRepair(
-        request_, After(grant, WithFault(absl::UnavailableError("again"), kFaultUnknown)));
-    status = next.status();
-    if (next.ok()) grant = *next;
-  }
-  EXPECT_TRUE(absl::IsAborted(status)) << status;
-  EXPECT_LT(attempts, 20);
-  EXPECT_TRUE(Says(status, "again"));
-  EXPECT_EQ(journal_.records.at(grant.repair_id).state, RepairState::kFailed);
-}
-
 TEST_F(Attempts, WhatTheyLeaveBehindIsCancelledSomeAtATime) {
   const size_t some = RepairCoordinator::kExpiredAtOnce;
   for (size_t i = 0; i <= some; ++i) {

@@ -27,6 +27,8 @@ struct TrackerPeek {
     };
     key << repair.phase_.index() << repair.awaiting_ << repair.granted_;
     key << repair.record_.attempt << RepairStateName(repair.record_.state);
+    key << ' ' << repair.failed_attempts_ << ' ' << repair.bound_.in_vain();
+    key << ' ' << repair.least_left_ << ' ' << repair.least_heard_;
     names(repair.record_.moved);
     names(repair.attempt_.unreported);
     reasons(repair.left_out_);
@@ -40,7 +42,11 @@ struct TrackerPeek {
       key << age(hosts->checked_at) << age(hosts->all_checked_at)
           << hosts->received_bytes.value_or(99);
     }
+    if (const auto* planning = std::get_if<RepairTracker::Planning>(&repair.phase_)) {
+      key << planning->handouts_left;
+    }
     if (const auto* handed = std::get_if<RepairTracker::HandingOut>(&repair.phase_)) {
+      key << handed->handouts_left;
       reasons(handed->tried);
     }
     if (const auto* resuming = std::get_if<RepairTracker::Resuming>(&repair.phase_)) {
