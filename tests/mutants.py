@@ -42,7 +42,7 @@ TEST_SECONDS = 300
 # Which tests cover a file: those first that find the most. Program and filter.
 Tests = list[tuple[str, str]]
 # What waits for time to pass, or writes to disk, finds little that the others do not.
-SLOW = "-*Sqlite*:*Qfs*:RecoveryManager*:RepairsAtOnce*:*TrackerSearch*:*AThreadOfItsOwnChecks"
+SLOW = "-*Sqlite*:*Qfs*:RecoveryManager*:RepairsAtOnce*:*AThreadOfItsOwnChecks"
 COORDINATOR = ("coordinator_unit_test", "coordinator_threads_unit_test")
 PLANNERS: Tests = [
     ("planner_script_test", "*"),
@@ -60,7 +60,7 @@ TRACKER: Tests = [
        ":*Silent*:*WhoIsStuck*:*SpeedHistory*:CoordinatorMetrics*" + SLOW)
       for program in COORDINATOR),
     # Its small worlds; the others take many times as long.
-    ("coordinator_unit_test",
+    ("tracker_search_script_test",
      "*TrackerSearch*/ForARequestor2Faults0Ticks0Checks:*TrackerSearch*/Hosted1Faults0Ticks1Checks"
      ":*TrackerSearch*/TwoHosts1Faults1Ticks0Checks"),
 ]  # fmt: skip
