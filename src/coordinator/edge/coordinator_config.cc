@@ -101,7 +101,6 @@ void ReadRecovery(Config& config, RecoveryManager::Options* recoveries) {
   recoveries->delay = duration("delay_seconds", recoveries->delay);
   queue.first_pause = duration("first_pause_seconds", queue.first_pause);
   queue.longest_pause = duration("longest_pause_seconds", queue.longest_pause);
-  queue.ageing = duration("ageing_seconds", queue.ageing);
 }
 
 }  // namespace

@@ -295,8 +295,15 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery,
                                                  const std::vector<NodeView>& all) {
   const RecoveryRequest& request = recovery.record.request;
   Nodes nodes;
+  std::map<std::string, size_t> numbers;  // of racks
   for (const NodeView& view : all) {
-    if (view.state == NodeState::kLive) nodes.usable.insert(view.record.node_id);
+    if (view.state == NodeState::kLive) {
+      nodes.usable.insert(view.record.node_id);
+      const std::string& rack = view.record.rack;
+      const auto [number, added] = numbers.try_emplace(rack, nodes.racks.count);
+      if (added || rack.empty()) ++nodes.racks.count;
+      if (!rack.empty()) nodes.racks.of.emplace(view.record.node_id, number->second);
+    }
     if (!view.silent_because.empty()) nodes.suspects.insert(view.record.node_id);
   }
   for (const NodeView& view : all) {

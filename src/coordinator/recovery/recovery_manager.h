@@ -131,6 +131,7 @@ class RecoveryManager {
     std::set<std::string> usable;
     std::vector<std::string> hosts;
     std::set<std::string> suspects;
+    LiveRacks racks;
     uint32_t streams = 0;
     NodeSpeeds speeds;     // if the policy asks for them
     uint64_t changes = 0;  // of the registry
@@ -138,7 +139,7 @@ class RecoveryManager {
 
     // Valid as long as the nodes and the blocks.
     PolicyInput InputFor(std::span<const LostBlock* const> blocks) const {
-      return {blocks, usable, hosts, suspects, streams, speeds};
+      return {blocks, usable, hosts, suspects, racks, streams, speeds};
     }
   };
   struct Recovery {

@@ -41,15 +41,13 @@ void RecoveryQueue::CountAnew(Item* item) {
   ++CountOfSpare(*item);
 }
 
-double RecoveryQueue::KeyOf(const Item& item) const {
-  return static_cast<double>(item.spare) +
-         Seconds(item.joined.time_since_epoch()) / Seconds(options_.ageing);
+RecoveryQueue::Key RecoveryQueue::KeyOf(const Items::value_type& item) {
+  return {item.second.spare, item.second.joined, item.first};
 }
 
 void RecoveryQueue::MakeReady(Items::iterator item) {
   item->second.state = State::kReady;
-  item->second.key = KeyOf(item->second);
-  ready_.emplace(item->second.key, item->first);
+  ReadyOnes(item->second).insert(KeyOf(*item));
 }
 
 std::pair<RecoveryQueue::Items::iterator, bool> RecoveryQueue::Known(const LostBlock& block) {
@@ -75,12 +73,11 @@ void RecoveryQueue::Add(LostBlock block, TimePoint now) {
 bool RecoveryQueue::SetHolders(const std::string& block_id, std::vector<std::string> holders) {
   const auto item = items_.find(block_id);
   if (item == items_.end() || item->second.block.holders == holders) return false;
+  const bool ready = item->second.state == State::kReady;
+  if (ready) ReadyOnes(item->second).erase(KeyOf(*item));
   item->second.block.holders = std::move(holders);
   CountAnew(&item->second);
-  if (item->second.state == State::kReady) {
-    ready_.erase({item->second.key, block_id});
-    MakeReady(item);
-  }
+  if (ready) MakeReady(item);
   return true;
 }
 
@@ -105,7 +102,8 @@ void RecoveryQueue::LoseAll(TimePoint now) {
 
 void RecoveryQueue::Forget() {
   items_.clear();
-  ready_.clear();
+  untried_.clear();
+  tried_.clear();
   pausing_.clear();
 }
 
@@ -113,7 +111,7 @@ void RecoveryQueue::Leave(const std::string& block_id, Item* item) {
   if (Open(*item)) --CountOfSpare(*item);
   switch (item->state) {
     case State::kReady:
-      ready_.erase({item->key, block_id});
+      ReadyOnes(*item).erase({item->spare, item->joined, block_id});
       --counts_.waiting;
       break;
     case State::kPausing:
@@ -149,7 +147,8 @@ void RecoveryQueue::SetUsable(const std::set<std::string>& nodes) {
   std::set_difference(nodes.begin(), nodes.end(), usable_.begin(), usable_.end(),
                       std::inserter(back, back.end()));
   usable_ = nodes;
-  ready_.clear();
+  untried_.clear();
+  tried_.clear();
   for (auto item = items_.begin(); item != items_.end(); ++item) {
     CountAnew(&item->second);
     if (item->second.state == State::kReady) MakeReady(item);
@@ -165,7 +164,6 @@ std::vector<const LostBlock*> RecoveryQueue::Next(TimePoint now, size_t limit) {
     const auto item = items_.find(pausing_.begin()->second);
     pausing_.erase(pausing_.begin());
     --pausing_by_kind_[item->second.kind];
-    item->second.joined = now;
     MakeReady(item);
   }
   return Ready(limit);
@@ -173,9 +171,13 @@ std::vector<const LostBlock*> RecoveryQueue::Next(TimePoint now, size_t limit) {
 
 std::vector<const LostBlock*> RecoveryQueue::Ready(size_t limit) const {
   std::vector<const LostBlock*> blocks;
-  for (const auto& [key, block_id] : ready_) {
-    if (blocks.size() == limit) break;
-    blocks.push_back(&items_.at(block_id).block);
+  auto fresh = untried_.begin();
+  auto again = tried_.begin();
+  bool took_again = tried_one_last_;
+  while (blocks.size() < limit && blocks.size() < ready()) {
+    took_again = fresh == untried_.end() ||
+                 (again != tried_.end() && !took_again && *again < *fresh);
+    blocks.push_back(&items_.at(std::get<std::string>(*(took_again ? again : fresh)++)).block);
   }
   return blocks;
 }
@@ -183,7 +185,8 @@ std::vector<const LostBlock*> RecoveryQueue::Ready(size_t limit) const {
 void RecoveryQueue::Start(const std::string& block_id) {
   const auto item = items_.find(block_id);
   if (item == items_.end() || item->second.state != State::kReady) return;
-  ready_.erase({item->second.key, block_id});
+  ReadyOnes(item->second).erase(KeyOf(*item));
+  tried_one_last_ = item->second.attempts > 0;
   item->second.state = State::kRunning;
   ++item->second.attempts;
   --counts_.waiting;
@@ -281,7 +284,7 @@ std::vector<RecoveryQueue::Waiting> RecoveryQueue::Head(size_t limit) const {
   std::vector<Waiting> head;
   const auto add = [&](const std::string& block_id) {
     const Item& item = items_.at(block_id);
-    Waiting waiting{&item.block, KeyOf(item), item.spare, item.attempts};
+    Waiting waiting{&item.block, item.joined, item.spare, item.attempts};
     waiting.pausing = item.state == State::kPausing;
     if (waiting.pausing) {
       waiting.kind = item.kind;
@@ -290,10 +293,7 @@ std::vector<RecoveryQueue::Waiting> RecoveryQueue::Head(size_t limit) const {
     }
     head.push_back(std::move(waiting));
   };
-  for (const auto& [key, block_id] : ready_) {
-    if (head.size() == limit) break;
-    add(block_id);
-  }
+  for (const LostBlock* block : Ready(limit)) add(block->block_id);
   const size_t ready = head.size();
   for (const auto& [until, block_id] : pausing_) {
     if (head.size() - ready == limit) break;

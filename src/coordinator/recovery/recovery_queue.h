@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,10 +19,10 @@
 
 namespace ecpipe {
 
-// Blocks with the fewest usable survivors go first, with ageing: a block that joined `ageing` later
-// than another goes before it only if it has at least one usable survivor fewer. A block whose
-// repair failed waits, longer each time, and then joins the queue anew, behind blocks that were not
-// tried yet; so a block that cannot be repaired does not keep others from being repaired.
+// Blocks with the fewest usable survivors to spare go first, and of those that have equally many the
+// one that joined first. A block whose repair failed pauses, longer each time, and keeps its place.
+// Blocks that failed before take turns with those that were not tried yet, so that blocks that
+// cannot be repaired do not keep others from being repaired, however many they are.
 //
 // Failures that prove something against the block give it up after `max_attempts` of them. What may
 // be otherwise later is waited for without end, and tried again as soon as a node comes back that
@@ -29,7 +30,6 @@ namespace ecpipe {
 class RecoveryQueue {
  public:
   struct Options {
-    Duration ageing = std::chrono::seconds(10);
     // After a failure. Each later pause is between a half and the whole of a time that doubles, and
     // differs from block to block.
     Duration first_pause = std::chrono::seconds(1);
@@ -94,12 +94,12 @@ class RecoveryQueue {
   std::vector<RecoveryWait> Pauses() const;
   // The first `limit` blocks that wait for nodes only, in order; valid until the next change.
   std::vector<const LostBlock*> Ready(size_t limit) const;
-  uint64_t ready() const { return ready_.size(); }
+  uint64_t ready() const { return untried_.size() + tried_.size(); }
 
   // A block that waits. Valid until the next change.
   struct Waiting {
     const LostBlock* block = nullptr;
-    double key = 0;  // the smaller, the sooner; also across recoveries
+    TimePoint joined{};  // of two with equally many to spare, the earlier goes first
     int spare = 0;   // usable survivors beyond those that are needed
     int attempts = 0;
     bool pausing = false;  // after a failure, whose `kind` and `reason` these are
@@ -122,14 +122,15 @@ class RecoveryQueue {
     std::string reason;                 // of the last failure
     WaitKind kind = WaitKind::kFailed;  // the same
     int spare = 0;                      // while it waits or runs
-    double key = 0;                     // while kReady: its key in ready_
     TimePoint until{};                  // while kPausing
   };
   using Items = std::map<std::string, Item>;
 
   // The item of this block, and whether it is new.
   std::pair<Items::iterator, bool> Known(const LostBlock& block);
-  double KeyOf(const Item& item) const;
+  using Key = std::tuple<int, TimePoint, std::string>;  // spare, joined, block id
+  static Key KeyOf(const Items::value_type& item);
+  std::set<Key>& ReadyOnes(const Item& item) { return item.attempts == 0 ? untried_ : tried_; }
   int SpareOf(const Item& item) const;
   static bool Open(const Item& item);  // it waits or runs
   uint64_t& CountOfSpare(const Item& item);
@@ -151,7 +152,10 @@ class RecoveryQueue {
   const Options options_;
   std::set<std::string> usable_;
   Items items_;  // by block id
-  std::set<std::pair<double, std::string>> ready_;
+  // The blocks that are ready.
+  std::set<Key> untried_;
+  std::set<Key> tried_;
+  bool tried_one_last_ = false;  // the block that was started last had been tried before
   std::set<std::pair<TimePoint, std::string>> pausing_;
   Counts counts_;
   std::array<uint64_t, static_cast<size_t>(Spare::kMore) + 1> by_spare_{};

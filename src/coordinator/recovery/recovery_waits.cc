@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "coordinator/planning/repair_planner.h"
@@ -44,7 +45,7 @@ std::vector<RecoveryWait> WaitsOf(const RecoveryQueue& queue, const PolicyInput&
     RecoveryWait& wait = waits[WaitKind::kNext];
     wait.kind = WaitKind::kNext;
     wait.blocks += behind;
-    wait.reason = "blocks with fewer survivors, or that have waited longer, go first";
+    wait.reason = "blocks with fewer survivors to spare, or that have waited longer, go first";
   }
   std::vector<RecoveryWait> all;
   for (auto& [kind, wait] : waits) all.push_back(std::move(wait));
@@ -75,7 +76,7 @@ std::vector<WaitingBlock> WaitingOf(const RecoveryQueue& queue, const PolicyInpu
                        .spare = waiting.spare,
                        .attempts = waiting.attempts,
                        .why = {waiting.kind, 1, std::move(waiting.reason)},
-                       .key = waiting.key};
+                       .joined = waiting.joined};
     if (waiting.pausing) {
       block.next_try_in_seconds = std::max(0.0, Seconds(std::max(waiting.until, now) - now));
     } else {
@@ -89,7 +90,9 @@ std::vector<WaitingBlock> WaitingOf(const RecoveryQueue& queue, const PolicyInpu
 
 void KeepMostUrgent(std::vector<WaitingBlock>* blocks, size_t most) {
   std::stable_sort(blocks->begin(), blocks->end(),
-                   [](const auto& a, const auto& b) { return a.key < b.key; });
+                   [](const WaitingBlock& a, const WaitingBlock& b) {
+                     return std::tie(a.spare, a.joined) < std::tie(b.spare, b.joined);
+                   });
   if (blocks->size() > most) blocks->resize(most);
 }
 

@@ -45,7 +45,7 @@ struct WaitingBlock {
   int attempts = 0;
   RecoveryWait why;
   double next_try_in_seconds = 0;  // 0: as soon as nothing else holds it up
-  double key = 0;                  // as in RecoveryQueue::Waiting
+  TimePoint joined{};              // the queue
 };
 
 // The head of the queue, the most urgent first: at most `most` blocks. `idle`: what holds up the

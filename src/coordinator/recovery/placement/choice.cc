@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/recovery/placement/choice.h"
 
+#include "absl/algorithm/container.h"
+
 namespace ecpipe {
 namespace {
 
@@ -17,6 +19,26 @@ uint64_t LargestOf(std::span<const LostBlock* const> blocks) {
   return bytes;
 }
 
+// The racks that have their share of the stripe's blocks, in order. A holder that is not live is in
+// none: its block will be somewhere else, or its node comes back.
+std::vector<size_t> FullRacks(const LostBlock& block, const LiveRacks& racks) {
+  std::vector<size_t> racks_of_blocks;
+  for (const std::string& node : block.holders) {
+    const auto rack = racks.of.find(node);
+    if (rack != racks.of.end()) racks_of_blocks.push_back(rack->second);
+  }
+  if (racks_of_blocks.empty()) return {};
+  absl::c_sort(racks_of_blocks);
+  const size_t share = (block.holders.size() + racks.count) / racks.count;
+  std::vector<size_t> full;
+  for (auto rack = racks_of_blocks.begin(); rack != racks_of_blocks.end();) {
+    const auto next = std::upper_bound(rack, racks_of_blocks.end(), *rack);
+    if (static_cast<size_t>(next - rack) >= share) full.push_back(*rack);
+    rack = next;
+  }
+  return full;
+}
+
 }  // namespace
 
 Hosts::Hosts(const PolicyInput& input, const RecoveryLoads& loads, Rank rank) {
@@ -27,13 +49,20 @@ Hosts::Hosts(const PolicyInput& input, const RecoveryLoads& loads, Rank rank) {
     Group& group = groups_[suspected];
     ++group.count;
     const bool open = loads.Streams(host) < input.streams_per_node;
-    places_.emplace(host, Place{suspected, open ? group.open.size() : kBusy});
+    const auto rack = input.racks.of.find(host);
+    const size_t number = rack == input.racks.of.end() ? kNoRack : rack->second;
+    places_.emplace(host, Place{suspected, open ? group.open.size() : kBusy, number});
+    if (number != kNoRack) {
+      if (group.in_rack.size() <= number) group.in_rack.resize(number + 1);
+      ++group.in_rack[number].count;
+      if (open) ++group.in_rack[number].open;
+    }
     if (!open) continue;
     if (rank == Rank::kLeastBusyFirst) {
       const Burden burden = burdens.Of(host);
       group.ranked.emplace_back(burden.down, burden.carried, burden.up, group.open.size());
     }
-    group.open.push_back(&host);
+    group.open.push_back({&host, number});
   }
   for (Group& group : groups_) {
     const size_t sorted = std::min(kInOrder, group.ranked.size());
@@ -44,11 +73,12 @@ Hosts::Hosts(const PolicyInput& input, const RecoveryLoads& loads, Rank rank) {
 }
 
 std::vector<size_t> Hosts::Find(const std::vector<std::string>& nodes, bool suspected,
-                                size_t* count) const {
+                                const std::vector<size_t>& without_racks, size_t* count) const {
   std::vector<const Place*> places;
   for (const std::string& node : nodes) {
     const auto place = places_.find(node);
     if (place == places_.end() || place->second.suspected != suspected) continue;
+    if (absl::c_binary_search(without_racks, place->second.rack)) continue;
     places.push_back(&place->second);
   }
   std::sort(places.begin(), places.end());
@@ -68,14 +98,30 @@ std::vector<const std::string*> Choice::LeastBusyHosts(size_t most) const {
       ranked.begin() + static_cast<std::ptrdiff_t>(std::min(Hosts::kInOrder, ranked.size()));
   std::vector<const std::string*> found;
   for (auto host = ranked.begin(); host != rest && found.size() < most; ++host) {
-    if (Free(*host)) found.push_back(hosts->open[std::get<3>(*host)]);
+    const size_t index = std::get<3>(*host);
+    if (CanTake(index)) found.push_back(hosts->open[index].node);
   }
   if (!found.empty()) return found;
   auto best = ranked.end();
   for (auto host = rest; host != ranked.end(); ++host) {
-    if (Free(*host) && (best == ranked.end() || *host < *best)) best = host;
+    if (CanTake(std::get<3>(*host)) && (best == ranked.end() || *host < *best)) best = host;
   }
-  return {hosts->open[std::get<3>(*best)]};
+  return {hosts->open[std::get<3>(*best)].node};
+}
+
+void Choice::LookAt(const Hosts& all, bool suspected, const LostBlock& block) {
+  size_t holding = 0;
+  hosts = &all.Of(suspected);
+  held = all.Find(block.holders, suspected, full_racks, &holding);
+  if (kSeeNoHolders) held.clear();
+  size_t count = hosts->count;
+  host_count = hosts->open.size() - held.size();
+  for (const size_t rack : full_racks) {
+    if (rack >= hosts->in_rack.size()) break;
+    count -= hosts->in_rack[rack].count;
+    host_count -= hosts->in_rack[rack].open;
+  }
+  anybody = count > holding;
 }
 
 Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const Hosts& hosts,
@@ -87,12 +133,14 @@ Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const Hosts& 
   for (const std::string& node : block.holders) {
     if (input.usable.contains(node)) (has_room(node) ? choice.open : choice.busy).push_back(node);
   }
+  const std::vector<size_t> full = FullRacks(block, input.racks);
   for (const bool suspected : {false, true}) {
-    size_t holding = 0;
-    choice.hosts = &hosts.Of(suspected);
-    choice.held = hosts.Find(block.holders, suspected, &holding);
-    if (kSeeNoHolders) choice.held.clear();
-    choice.anybody = choice.hosts->count > holding;
+    choice.full_racks = full;
+    choice.LookAt(hosts, suspected, block);
+    if (choice.anybody) break;
+    if (full.empty()) continue;
+    choice.full_racks.clear();
+    choice.LookAt(hosts, suspected, block);
     if (choice.anybody) break;
   }
   return choice;

@@ -54,11 +54,21 @@ class Hosts {
   // A host with room, by how busy it is: what it receives, has carried and sends, and its index in
   // Group::open.
   using Ranked = std::tuple<double, double, double, size_t>;
+  static constexpr size_t kNoRack = SIZE_MAX;
+  struct Open {
+    const std::string* node;
+    size_t rack;  // kNoRack: not known
+  };
+  struct InRack {
+    size_t count = 0;
+    size_t open = 0;
+  };
   // Hosts that are suspected, or those that are not.
   struct Group {
     size_t count = 0;
-    std::vector<const std::string*> open;  // with room for one more repair, in the input's order
-    std::vector<Ranked> ranked;            // if wanted: the least busy kInOrder first, in order
+    std::vector<Open> open;       // with room for one more repair, in the input's order
+    std::vector<Ranked> ranked;   // if wanted: the least busy kInOrder first, in order
+    std::vector<InRack> in_rack;  // by the rack's number
   };
   // To sort a thousand takes longer than all else, and the nodes of a stripe, which are passed
   // over, are a few.
@@ -69,16 +79,17 @@ class Hosts {
 
   const Group& Of(bool suspected) const { return groups_[suspected]; }
 
-  // Counts the nodes that are hosts of the group, and returns the indices of those with room, in
-  // order.
+  // Counts the nodes that are hosts of the group in other racks than these, which are in order, and
+  // returns the indices of those with room, in order.
   std::vector<size_t> Find(const std::vector<std::string>& nodes, bool suspected,
-                           size_t* count) const;
+                           const std::vector<size_t>& without_racks, size_t* count) const;
 
  private:
   static constexpr size_t kBusy = SIZE_MAX;
   struct Place {
     bool suspected = false;
     size_t index = kBusy;
+    size_t rack = kNoRack;
   };
 
   Group groups_[2];
@@ -90,24 +101,28 @@ struct Choice {
   std::vector<std::string> open;  // helpers with room for one more repair
   std::vector<std::string> busy;  // helpers without
   const Hosts::Group* hosts = nullptr;
-  std::vector<size_t> held;  // of its hosts with room: those that have a block of the stripe
-  bool anybody = false;      // whether any host, busy or not, can take it
+  std::vector<size_t> full_racks;  // whose hosts cannot take it; in order
+  std::vector<size_t> held;        // hosts with room in other racks that have a block of the stripe
+  size_t host_count = 0;           // that have room and can take it
+  bool anybody = false;            // whether any host, busy or not, can take it
 
-  size_t host_count() const { return hosts->open.size() - held.size(); }
-  // The n-th host with room.
+  // Looks for hosts among those that are suspected, or not, with `full_racks` as they are.
+  void LookAt(const Hosts& all, bool suspected, const LostBlock& block);
+  bool CanTake(size_t open_index) const {
+    return !std::binary_search(held.begin(), held.end(), open_index) &&
+           !std::binary_search(full_racks.begin(), full_racks.end(), hosts->open[open_index].rack);
+  }
+  // The n-th host with room that can take it.
   const std::string& Host(size_t n) const {
-    for (const size_t index : held) n += index <= n ? 1 : 0;
-    return *hosts->open[n];
+    size_t index = 0;
+    for (;; ++index) {
+      if (CanTake(index) && n-- == 0) return *hosts->open[index].node;
+    }
   }
   // There must be one, and hosts must be ranked.
   const std::string& LeastBusyHost() const { return *LeastBusyHosts(1)[0]; }
   // The least busy first: up to `most` of them, and one at least.
   std::vector<const std::string*> LeastBusyHosts(size_t most) const;
-
- private:
-  bool Free(const Hosts::Ranked& host) const {
-    return !std::binary_search(held.begin(), held.end(), std::get<3>(host));
-  }
 };
 
 Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const Hosts& hosts,

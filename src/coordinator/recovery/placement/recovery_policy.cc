@@ -2,10 +2,12 @@
 #include "coordinator/recovery/placement/recovery_policy.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "coordinator/recovery/placement/choice.h"
 #include "coordinator/recovery/placement/several_paths.h"
 
@@ -125,7 +127,7 @@ Together FindTogether(const PolicyInput& input, const Hosts& hosts, const Recove
   for (const LostBlock* block : input.blocks) {
     if (together.blocks.size() == kMostTogether) break;
     Choice choice = ChoiceFor(*block, input, hosts, loads);
-    if (choice.host_count() == 0 || !EnoughHelpers(*block, choice)) {
+    if (choice.host_count == 0 || !EnoughHelpers(*block, choice)) {
       if (choice.anybody) continue;
       break;
     }
@@ -216,10 +218,13 @@ RecoveryWait WaitReasons::Of(const LostBlock& block) const {
   const std::string full = " in " + std::to_string(input_.streams_per_node) +
                            (input_.streams_per_node == 1 ? " repair" : " repairs") +
                            " already, the limit of a node (" + limit_ + ")";
-  if (choice.host_count() == 0) {
+  if (choice.host_count == 0) {
     std::vector<std::string> full_hosts;
     for (const std::string& node : input_.hosts) {
-      if (!Holds(block, node)) full_hosts.push_back(node);
+      const auto rack = input_.racks.of.find(node);
+      const bool too_many = rack != input_.racks.of.end() &&
+                            absl::c_binary_search(choice.full_racks, rack->second);
+      if (!Holds(block, node) && !too_many) full_hosts.push_back(node);
     }
     return {WaitKind::kStreams, 1,
             "the nodes that may take it are" + full + ": " + Some(full_hosts)};
@@ -240,11 +245,17 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
     if (std::optional<Placement> placement = PlaceOverPaths(input, hosts, loads)) return placement;
   }
   std::optional<Weighed> best;
+  size_t first_has_to_spare = 0;
   for (const LostBlock* block : input.blocks) {
     Choice choice = ChoiceFor(*block, input, hosts, loads);
     if (!choice.anybody) return Impossible(*block);
-    if (choice.host_count() == 0 || !EnoughHelpers(*block, choice)) continue;
+    if (choice.host_count == 0 || !EnoughHelpers(*block, choice)) continue;
     if (balanced) {
+      // The least busy nodes, but none of a block that is less urgent than the first that can go.
+      const size_t survivors = choice.open.size() + choice.busy.size();
+      const size_t to_spare = survivors - std::min(survivors, static_cast<size_t>(block->needed));
+      if (best && to_spare > first_has_to_spare) continue;
+      if (!best) first_has_to_spare = to_spare;
       Weighed weighed = Balanced(*block, std::move(choice), Burdens(input, loads, block->bytes));
       if (!best || weighed.busiest < best->busiest) best = std::move(weighed);
       continue;
@@ -253,7 +264,7 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
       SelectSmallest(&choice.open, HelperCount(*block, choice),
                      [&](const std::string& node) { return loads.Of(node).last_selected; });
     }
-    const std::string host = choice.Host(loads.turn() % choice.host_count());
+    const std::string host = choice.Host(loads.turn() % choice.host_count);
     return PlacementOf(*block, host, std::move(choice));
   }
   if (!best) return std::nullopt;
@@ -268,10 +279,10 @@ std::optional<Placement> PlaceCopy(RecoveryPolicy policy, const PolicyInput& inp
   for (const LostBlock* block : input.blocks) {
     const Choice choice = ChoiceFor(*block, input, hosts, loads);
     if (!choice.anybody) return Impossible(*block);
-    if (choice.host_count() == 0) continue;
+    if (choice.host_count == 0) continue;
     Placement placement{block->block_id, "", {}, "", /*copy=*/true};
     placement.host =
-        balanced ? choice.LeastBusyHost() : choice.Host(loads.turn() % choice.host_count());
+        balanced ? choice.LeastBusyHost() : choice.Host(loads.turn() % choice.host_count);
     return placement;
   }
   return std::nullopt;

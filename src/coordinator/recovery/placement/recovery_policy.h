@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "coordinator/cluster/cluster_view.h"
@@ -18,11 +19,18 @@
 
 namespace ecpipe {
 
+// The racks of the live nodes, numbered from 0.
+struct LiveRacks {
+  std::unordered_map<std::string, size_t> of;  // of nodes whose racks are known
+  size_t count = 0;                            // a node whose rack is not known counts as one
+};
+
 struct PolicyInput {
   std::span<const LostBlock* const> blocks;  // in the queue's order
   const std::set<std::string>& usable;       // nodes whose blocks can be read
   const std::vector<std::string>& hosts;     // nodes that can take blocks
   const std::set<std::string>& suspects;     // hosts that are used only if no other can be
+  const LiveRacks& racks;
   uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
   const NodeSpeeds& speeds;                  // of nodes that differ from the usual, if known
   // How many blocks are left, with those in flight. 0: each has one path, however few they are.
@@ -47,7 +55,9 @@ class WaitReasons {
 };
 
 // The next block to repair, and its nodes; nothing if every block has to wait for busy nodes. A
-// block with too few survivors is placed as well: the planner then says what is missing.
+// block with too few survivors is placed as well: the planner then says what is missing. A host in
+// a rack that has its share of the stripe, its blocks over the live racks, is taken only if no
+// other rack has one, busy or not.
 //   in-order      the first block that can go; helpers as the stripe has them, hosts in turn
 //   least-recent  the same with the helpers that were selected longest ago (§3.3)
 //   balanced      see docs/design/003-recovery.md

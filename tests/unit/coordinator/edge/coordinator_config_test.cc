@@ -113,13 +113,12 @@ TEST_F(CoordinatorConfigTest, EveryMistakeIsNamedWithItsLine) {
 TEST_F(CoordinatorConfigTest, RecoveriesCanBeBounded) {
   const auto config = Load(
       "[recovery]\nstreams_per_node = 3\nmax_attempts = 9\nfirst_pause_seconds = 0.5\n"
-      "longest_pause_seconds = 7\nageing_seconds = 20\n");
+      "longest_pause_seconds = 7\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->recoveries.streams_per_node, 3u);
   EXPECT_EQ(config->recoveries.queue.max_attempts, 9);
   EXPECT_EQ(config->recoveries.queue.first_pause, std::chrono::milliseconds(500));
   EXPECT_EQ(config->recoveries.queue.longest_pause, std::chrono::seconds(7));
-  EXPECT_EQ(config->recoveries.queue.ageing, std::chrono::seconds(20));
   EXPECT_FALSE(Load("[recovery]\nstreams_per_node = 0\n").ok());
 }
 

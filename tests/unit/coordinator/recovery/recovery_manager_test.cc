@@ -353,7 +353,7 @@ TEST_F(RecoveryManagerTest, WaitingBlocksNameTheLimitAndWhoseItIs) {
   EXPECT_EQ(waiting[0].recovery_id, id);
   EXPECT_EQ(waiting[0].node, "n0");
   EXPECT_EQ(waiting[0].spare, 1) << "five survivors, four needed";
-  EXPECT_LE(waiting[0].key, waiting[1].key);
+  EXPECT_LE(waiting[0].spare, waiting[1].spare);
   EXPECT_EQ(waiting[0].why.kind, WaitKind::kStreams);
   EXPECT_EQ(manager_->Waiting(1000).size(), view.waiting_blocks);
   ASSERT_TRUE(manager_->Pause(id).ok());

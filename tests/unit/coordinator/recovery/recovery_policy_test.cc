@@ -35,13 +35,14 @@ class RecoveryPolicyTest : public testing::Test {
   }
 
   PolicyInput Input(std::span<const LostBlock* const> window) const {
-    return {window, usable_, targets_, suspects_, streams_, speeds_, left_};
+    return {window, usable_, targets_, suspects_, racks_, streams_, speeds_, left_};
   }
 
   std::vector<LostBlock> blocks_{{"x", 100, 2, {"a", "b", "c", "d"}}};
   std::set<std::string> usable_{"a", "b", "c", "d", "e", "f"};
   std::vector<std::string> targets_{"d", "e", "f"};
   std::set<std::string> suspects_;
+  LiveRacks racks_{{}, 6};
   uint32_t streams_ = 2;
   NodeSpeeds speeds_;
   uint64_t left_ = 0;  // blocks
@@ -58,6 +59,55 @@ TEST_F(RecoveryPolicyTest, InOrderTakesTargetsInTurn) {
     loads_.Selected(*placement, 2);
   }
   EXPECT_THAT(hosts, ElementsAre("e", "f", "e", "f")) << "d has a block of the stripe";
+}
+
+// a, b and c are in the first rack, d and e in the second, f and g in the third: of a stripe of six
+// each has two.
+TEST_F(RecoveryPolicyTest, ARackGetsNoMoreThanItsShareOfAStripe) {
+  racks_ = {{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 1}, {"e", 1}, {"f", 2}, {"g", 2}}, 3};
+  usable_.insert("g");
+  targets_ = {"c", "e", "g"};
+  blocks_ = {{"x", 100, 2, {"a", "b", "d", "f", "gone"}}};
+  for (const RecoveryPolicy policy :
+       {RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent, RecoveryPolicy::kBalanced}) {
+    std::set<std::string> hosts;
+    for (int i = 0; i < 4; ++i) {
+      const auto placement = PlaceAll(policy);
+      ASSERT_TRUE(placement);
+      hosts.insert(placement->host);
+      loads_.Selected(*placement, 2);
+      loads_.Begin({{placement->host, 0, 100}});
+      loads_.End({{placement->host, 0, 100}});
+    }
+    EXPECT_THAT(hosts, UnorderedElementsAre("e", "g"));
+  }
+}
+
+TEST_F(RecoveryPolicyTest, AFullRackTakesABlockOnlyIfNoOtherCan) {
+  racks_ = {{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 1}, {"e", 1}, {"f", 2}}, 3};
+  blocks_ = {{"x", 100, 2, {"a", "b", "d", "f", "gone"}}};
+  targets_ = {"c", "e"};
+  loads_.Begin({{"e", 0, 100}});
+  loads_.Begin({{"e", 0, 100}});
+  EXPECT_FALSE(PlaceAll(RecoveryPolicy::kBalanced)) << "e will have room";
+  EXPECT_EQ(WaitReasons(Input({}), loads_, "limit").Of(blocks_[0]).reason,
+            "the nodes that may take it are in 2 repairs already, the limit of a node (limit): e");
+  targets_ = {"c"};
+  const auto placement = PlaceAll(RecoveryPolicy::kBalanced);
+  ASSERT_TRUE(placement);
+  EXPECT_EQ(placement->host, "c");
+  // What cannot be taken by anybody else is not worth a try with a node that fails.
+  targets_ = {"c", "e"};
+  suspects_ = {"e"};
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->host, "c");
+}
+
+TEST_F(RecoveryPolicyTest, TheLeastBusyNodesAreNoReasonToTakeALessUrgentBlockFirst) {
+  blocks_ = {{"urgent", 100, 2, {"a", "b"}}, {"other", 100, 2, {"c", "d", "e"}}};
+  loads_.Begin({{"a", 1000, 1000}, {"b", 1000, 1000}});
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->block_id, "urgent");
+  blocks_[0].holders.push_back("f");
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->block_id, "other");
 }
 
 TEST_F(RecoveryPolicyTest, LeastRecentTakesThoseThatRestedLongest) {
@@ -381,7 +431,7 @@ double Imbalance(RecoveryPolicy policy, uint32_t in_flight, int slow = 0, bool k
     for (const LostBlock& block : lost) {
       if (window.size() < 32) window.push_back(&block);
     }
-    const auto placement = Place(policy, {window, usable, nodes, {}, 1000, told, 0}, loads);
+    const auto placement = Place(policy, {window, usable, nodes, {}, {}, 1000, told, 0}, loads);
     loads.Selected(*placement, 10);
     running.push_back(PathLoads(*placement, 10, 1));
     loads.Begin(running.back());

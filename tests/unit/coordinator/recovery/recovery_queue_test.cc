@@ -38,8 +38,7 @@ class RecoveryQueueTest : public testing::Test {
   }
 
   TimePoint now_{seconds(1000)};
-  RecoveryQueue queue_{{.ageing = seconds(10),
-                        .first_pause = seconds(1),
+  RecoveryQueue queue_{{.first_pause = seconds(1),
                         .longest_pause = seconds(3),
                         .max_attempts = 4}};
 };
@@ -69,7 +68,7 @@ TEST_F(RecoveryQueueTest, TheHeadHasWhatMayBeTriedAndWhatPauses) {
   EXPECT_EQ(head[0].spare, -1);
   EXPECT_FALSE(head[0].pausing);
   EXPECT_EQ(head[1].block->block_id, "three");
-  EXPECT_LT(head[0].key, head[1].key);
+  EXPECT_EQ(head[1].spare, 1);
   EXPECT_EQ(head[2].block->block_id, "two");
   EXPECT_TRUE(head[2].pausing);
   EXPECT_EQ(head[2].attempts, 1);
@@ -81,15 +80,13 @@ TEST_F(RecoveryQueueTest, TheHeadHasWhatMayBeTriedAndWhatPauses) {
   EXPECT_THAT(queue_.Head(0), IsEmpty());
 }
 
-TEST_F(RecoveryQueueTest, WhoHasWaitedLongNeedsFewerLosses) {
+TEST_F(RecoveryQueueTest, OfEqualsTheOneThatHasWaitedLongestGoesFirst) {
   queue_.SetUsable({"a", "b", "c"});
-  Add("old", {"a", "b", "c"});
-  now_ += seconds(9);
-  Add("young", {"a", "b"});
-  EXPECT_THAT(Next(), ElementsAre("young", "old"));
-  now_ += seconds(2);
-  Add("younger", {"a", "b"});
-  EXPECT_THAT(Next(), ElementsAre("young", "old", "younger"));
+  Add("z-old", {"a", "b", "c"});
+  now_ += seconds(3600);
+  Add("young", {"a", "b", "c"});
+  Add("endangered", {"a", "b"});
+  EXPECT_THAT(Next(), ElementsAre("endangered", "z-old", "young"));
 }
 
 TEST_F(RecoveryQueueTest, WrongBytesMakeTheNextAttemptDoubtful) {
@@ -168,14 +165,43 @@ TEST_F(RecoveryQueueTest, WhatFailsWaitsLongerEachTimeAndIsGivenUp) {
   EXPECT_EQ(queue_.counts().done_bytes, 100u);
 }
 
-TEST_F(RecoveryQueueTest, AnUnrepairableBlockLosesItsPlace) {
-  queue_.SetUsable({"a", "b"});
-  Add("bad", {});
-  Add("good", {"a", "b"});
-  EXPECT_THAT(Next(), ElementsAre("bad", "good"));
-  Fail("bad");
-  now_ += seconds(30);
-  EXPECT_THAT(Next(), ElementsAre("good", "bad")) << "two survivors fewer, thirty seconds later";
+TEST_F(RecoveryQueueTest, AFailedTryDoesNotCostABlockItsPlace) {
+  queue_.SetUsable({"a", "b", "c"});
+  for (const char* block : {"1", "2", "3"}) Add(block, {"a", "b", "c"});
+  Add("endangered", {"a", "b"});
+  now_ += seconds(3600);
+  queue_.Start("endangered");
+  queue_.Wait("endangered", WaitKind::kHelper, absl::DeadlineExceededError("late"), now_);
+  EXPECT_THAT(Next(), ElementsAre("1", "2", "3"));
+  queue_.Start("1");
+  now_ += seconds(1);
+  EXPECT_THAT(Next(), ElementsAre("endangered", "2", "3"));
+}
+
+// Each start is of the first block, as if there were room for one at a time.
+TEST_F(RecoveryQueueTest, BlocksThatAlwaysFailDoNotKeepOthersWaiting) {
+  queue_.SetUsable({"a", "b", "c"});
+  for (int i = 0; i < 100; ++i) Add("bad-" + std::to_string(i), {"a", "b"});
+  for (int i = 0; i < 100; ++i) {
+    const std::string block = Next(1).at(0);
+    queue_.Start(block);
+    queue_.Wait(block, WaitKind::kHelper, absl::DeadlineExceededError("late"), now_);
+  }
+  now_ += seconds(3);
+  Add("one", {"a", "b", "c"});
+  Add("two", {"a", "b", "c"});
+  std::vector<std::string> good;
+  for (int i = 0; i < 5; ++i) {
+    const std::string block = Next(1).at(0);
+    queue_.Start(block);
+    if (block.starts_with("bad")) {
+      queue_.Wait(block, WaitKind::kHelper, absl::DeadlineExceededError("late"), now_);
+    } else {
+      good.push_back(block);
+      queue_.Done(block);
+    }
+  }
+  EXPECT_THAT(good, ElementsAre("one", "two"));
 }
 
 TEST_F(RecoveryQueueTest, OtherHoldersMayChangeTheOrder) {
