@@ -79,8 +79,23 @@ void Load(const Options& options, Catalog* catalog, std::vector<double>* batch_s
 
 constexpr char kBulk[] =
     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;"
-    " PRAGMA threads = 1; DROP INDEX blocks_by_id; DROP INDEX blocks_by_node;"
-    " DROP INDEX repairs_by_start;";
+    " PRAGMA threads = 1;";
+
+// Indexes are made faster once the rows are there. Returns the SQL that makes them.
+std::string DropIndexes(SqliteDb* db) {
+  std::string drop;
+  std::string create;
+  {
+    auto query = Require(
+        db->Prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql NOT NULL"));
+    while (Require(query.Step())) {
+      drop += "DROP INDEX " + std::string(query.Bytes(0)) + ";";
+      create += std::string(query.Bytes(1)) + ";";
+    }
+  }
+  Require(db->Run(drop.c_str()));
+  return create;
+}
 
 void InsertStripe(const Stripe& stripe, int64_t number, SqliteStatement* row,
                   SqliteStatement* block_row) {
@@ -105,6 +120,7 @@ void LoadBulk(const Options& options, const std::string& path) {
   Require(EnsureSchema(path));
   const auto db = Require(SqliteDb::Open(path, {.cache_kib = 512 << 10}));
   Require(db->Run(kBulk));
+  const std::string create_indexes = DropIndexes(db.get());
   Require(db->Run("BEGIN EXCLUSIVE"));
   {
     auto node = Require(db->Prepare("INSERT INTO nodes(node, name) VALUES(?1, ?2)"));
@@ -124,7 +140,7 @@ void LoadBulk(const Options& options, const std::string& path) {
     }
   }
   Require(db->Run("COMMIT"));
-  Require(CreateIndexes(db.get()));
+  Require(db->Run(create_indexes.c_str()));
 }
 
 std::vector<double> LookUp(const Options& options, Catalog* catalog) {

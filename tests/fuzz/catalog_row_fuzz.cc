@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of the catalog that no ecpipe has written, or that a disk has damaged: what was stored, or
-// DATA_LOSS. The columns that older versions packed, and that of the losses, likewise.
+// DATA_LOSS. The packed column of the losses likewise.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 
-#include "base/bytes/crc32c.h"
 #include "base/check.h"
 #include "coordinator/sources/sqlite_losses.h"
 #include "coordinator/store/sqlite_catalog.h"
-#include "coordinator/store/sqlite_upgrade.h"
 #include "fuzz_input.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
@@ -18,8 +16,6 @@ namespace ecpipe {
 namespace {
 
 const std::map<int64_t, std::string> kNodes = {{3, "n3"}, {4, "n4"}, {5, "n5"}};
-
-// ---- Rows -----------------------------------------------------------------------------------
 
 // A catalog, and a connection past it to the same file.
 struct Catalogs {
@@ -100,37 +96,6 @@ void CheckRows(Catalogs* catalogs, Stripe stripe, const std::string& bytes) {
     ECPIPE_CHECK(catalog.FindStripe(stripe.stripe_id).value() == stripe);
 }
 
-// ---- Packed columns -------------------------------------------------------------------------
-
-// The checksum of packed members, so that the parser behind it is reached.
-std::string WithChecksum(const Stripe& stripe, const std::string& body) {
-  std::string covered;
-  const auto put = [&](uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) covered.push_back(static_cast<char>(value >> (8 * i)));
-  };
-  put(stripe.stripe_id.size(), 4);
-  covered += stripe.stripe_id;
-  put(stripe.code.size(), 4);
-  covered += stripe.code;
-  put(stripe.block_bytes, 8);
-  covered += body;
-  const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(covered.data()), covered.size()});
-  covered = body;
-  put(crc, 4);
-  return covered;
-}
-
-void CheckMembers(Stripe stripe, const std::string& bytes) {
-  const absl::Status unpacked = UnpackMembers(bytes, kNodes, &stripe);
-  ECPIPE_CHECK(unpacked.ok() || absl::IsDataLoss(unpacked));
-  ECPIPE_CHECK(unpacked.ok() == !stripe.blocks.empty());
-  ECPIPE_CHECK(stripe.blocks.size() <= kMaxStripeBlocks);
-  for (const BlockPlace& place : stripe.blocks) {
-    ECPIPE_CHECK(!place.block_id.empty() && place.block_id.size() <= kMaxCatalogIdBytes);
-    ECPIPE_CHECK(place.sha256.empty() || place.sha256.size() == 64);
-  }
-}
-
 }  // namespace
 }  // namespace ecpipe
 
@@ -143,10 +108,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   stripe.block_bytes = input.Take<uint64_t>();
   const std::string bytes = input.Rest();
   ecpipe::CheckRows(&catalogs, stripe, bytes);
-  ecpipe::CheckMembers(stripe, bytes);
-  ecpipe::CheckMembers(stripe, ecpipe::WithChecksum(stripe, bytes));
-  const auto ids = ecpipe::UnpackIds(bytes);
-  ECPIPE_CHECK(ids.ok() || absl::IsDataLoss(ids.status()));
   if (const auto blocks = ecpipe::UnpackBlocks(bytes); blocks.ok()) {
     ECPIPE_CHECK(ecpipe::PackBlocks(*blocks) == bytes);
   } else {

@@ -264,7 +264,7 @@ class World {
                      &helpers_,         &clock_,           ProbeOptions()};
   // Nothing is there, and nothing can be written there.
   ScratchDirectory scratch_;
-  std::unique_ptr<LimitBook> limits_ = LimitBook::Open(scratch_.File("limits.db"), "").value();
+  std::unique_ptr<LimitBook> limits_ = LimitBook::Open(scratch_.File("limits.db")).value();
   HdfsSource hdfs_{&repairs_.nodes(), &repairs_.corrupt(), nullptr, true, &clock_};
   BlockChecker checker_{&repairs_.corrupt(), &repairs_.nodes(), &catalog_, &clock_,
                         [](const HelperAddress&, const std::string&, const std::stop_token&) {

@@ -131,15 +131,10 @@ def journal_rows() -> dict[str, bytes]:
 
 def catalog_rows() -> dict[str, bytes]:
     header = text("s1") + text("rs(3,2)") + struct.pack("<Q", 4096)
-    members = b"\x01\x03" + b"\x03\x00\x03b-1" + b"\x04\x02\x012" + b"\x05\x02\x013"
-    digest = bytes(range(32))
-    checked = (b"\x02\x03" + b"\x03\x00\x03b-1" + digest + b"\x04\x02\x012" + digest
-               + b"\x05\x02\x013" + digest)
     # Of the tables: whether the checksum is right, then (shape, node, length, block id) a block.
     rows = b"\x01" + b"\x08\x00\x02b1" + b"\x08\x01\x02b2" + b"\x08\x02\x02b3"
     sums = b"\x01" + b"\x09\x00\x02b1\x02ab" + b"\x09\x01\x02b2\x02cd"
-    return {"members": header + members, "members-sha256": header + checked,
-            "ids": header + b"\x02b1\x02b2", "rows": header + rows, "rows-sha256": header + sums,
+    return {"rows": header + rows, "rows-sha256": header + sums,
             "rows-wrong": header + b"\x00" + rows[1:]}
 
 

@@ -233,7 +233,7 @@ class LimitsPart : public PowerCutPart {
 
   absl::Status Open(const std::string& directory) override {
     ECPIPE_ASSIGN_OR_RETURN(book_,
-                            LimitBook::Open(directory + "/limits.db", directory + "/limits.txt"));
+                            LimitBook::Open(directory + "/limits.db"));
     return absl::OkStatus();
   }
 

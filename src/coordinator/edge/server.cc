@@ -175,8 +175,7 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   ECPIPE_ASSIGN_OR_RETURN(qfs_losses_, SqliteLosses::Open(in_directory(kQfsLossesFile)));
   ECPIPE_ASSIGN_OR_RETURN(marks_, SqliteMarks::Open(in_directory(kMarksFile)));
   mark_keeper_ = std::make_unique<MarkKeeper>(marks_.get(), &Clock::System());
-  ECPIPE_ASSIGN_OR_RETURN(limits_,
-                          LimitBook::Open(in_directory(kLimitsFile), in_directory("limits.txt")));
+  ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(in_directory(kLimitsFile)));
   return absl::OkStatus();
 }
 

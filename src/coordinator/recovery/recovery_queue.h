@@ -19,10 +19,10 @@
 
 namespace ecpipe {
 
-// Blocks with the fewest usable survivors to spare go first, and of equals the one that joined first.
-// A block whose repair failed pauses, longer each time, and keeps its place. Blocks that failed
-// before take turns with blocks that were not tried yet. So blocks that cannot be repaired do not
-// keep others from being repaired, however many they are.
+// Blocks with the fewest usable survivors to spare go first, and of equals the one that joined
+// first. A block whose repair failed pauses, longer each time, and keeps its place. Blocks that
+// failed before take turns with blocks that were not tried yet. So blocks that cannot be repaired
+// do not keep others from being repaired, however many they are.
 //
 // Failures that prove something against the block give it up after `max_attempts` of them. What may
 // be otherwise later is waited for without end, and tried again as soon as a node comes back that

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/store/limit_book.h"
 
-#include <cerrno>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <optional>
-#include <sstream>
-#include <vector>
+#include <utility>
 
-#include "base/process/log.h"
 #include "base/status.h"
 #include "coordinator/store/sqlite_schema.h"
 
@@ -46,32 +40,6 @@ bool AddLimit(const std::string& node, const std::string& name, double value, Li
   return CheckLimits(node, of_node).ok();
 }
 
-// A line of the old file: "cluster NAME VALUE" or "node ID NAME VALUE".
-bool AddLine(const std::vector<std::string>& words, Limits* limits) {
-  const bool of_cluster = words.size() == 3 && words[0] == "cluster";
-  if (!of_cluster && (words.size() != 4 || words[0] != "node")) return false;
-  const std::string& text = words.back();
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  return AddLimit(of_cluster ? "" : words[1], words[words.size() - 2], value, limits);
-}
-
-absl::StatusOr<Limits> ParseOldText(std::istream& file) {
-  Limits limits;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    std::istringstream stream(line.substr(0, line.find('#')));
-    std::vector<std::string> words;
-    for (std::string word; stream >> word;) words.push_back(word);
-    if (words.empty() || AddLine(words, &limits)) continue;
-    return absl::InvalidArgumentError("line " + std::to_string(number) + ": '" + line +
-                                      "' is not a limit");
-  }
-  if (file.bad()) return absl::DataLossError("it cannot be read to its end");
-  return limits;
-}
-
 absl::Status InsertAll(SqliteDb* db, const Limits& limits) {
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement insert,
                           db->Prepare("INSERT INTO limits(node, name, value) VALUES(?1, ?2, ?3)"));
@@ -94,14 +62,12 @@ absl::Status InsertAll(SqliteDb* db, const Limits& limits) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LimitBook>> LimitBook::Open(const std::string& path,
-                                                           const std::string& old_text) {
+absl::StatusOr<std::unique_ptr<LimitBook>> LimitBook::Open(const std::string& path) {
   ECPIPE_RETURN_IF_ERROR(EnsureSchema(path));
   std::unique_ptr<LimitBook> book(new LimitBook);
   ECPIPE_ASSIGN_OR_RETURN(book->connection_,
                           SqlitePool::Open(path, {.sync = CommitSync::kPowerSafe}, 1));
   ECPIPE_RETURN_IF_ERROR(Annotate(book->Load(), path));
-  ECPIPE_RETURN_IF_ERROR(Annotate(book->TakeOver(old_text), old_text));
   return book;
 }
 
@@ -121,20 +87,6 @@ absl::Status LimitBook::Load() {
   }
   MutexLock lock(&mutex_);
   limits_ = std::move(limits);
-  return absl::OkStatus();
-}
-
-absl::Status LimitBook::TakeOver(const std::string& old_text) {
-  std::ifstream file(old_text);
-  if (!file.is_open()) return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "open it");
-  ECPIPE_ASSIGN_OR_RETURN(Limits limits, ParseOldText(file));
-  {
-    MutexLock write_lock(&write_mutex_);
-    ECPIPE_RETURN_IF_ERROR(Store(std::move(limits)));
-  }
-  // Nothing has been set since, so that a second try, after a crash here, changes nothing.
-  if (std::remove(old_text.c_str()) != 0) return ErrnoStatus(errno, "remove it");
-  Log(LogLevel::kInfo, "limits.taken_over", {{"file", old_text}});
   return absl::OkStatus();
 }
 

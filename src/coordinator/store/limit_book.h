@@ -16,11 +16,9 @@ namespace ecpipe {
 // coordinator. Thread-safe.
 class LimitBook {
  public:
-  // Opens or creates the database. If there is a file `old_text`, in which earlier versions kept
-  // the limits, its limits replace those of the database, and it is removed. Errors name the file:
-  // the coordinator must not start rather than forget a limit.
-  static absl::StatusOr<std::unique_ptr<LimitBook>> Open(const std::string& path,
-                                                         const std::string& old_text);
+  // Opens or creates the database. Errors name the file: the coordinator must not start rather than
+  // forget a limit.
+  static absl::StatusOr<std::unique_ptr<LimitBook>> Open(const std::string& path);
 
   Limits limits();
   // Replaces the limits of the cluster, or of a node. After an error nothing has changed, with one
@@ -32,7 +30,6 @@ class LimitBook {
  private:
   LimitBook() = default;
   absl::Status Load();
-  absl::Status TakeOver(const std::string& old_text);
   absl::Status Store(Limits limits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   std::unique_ptr<SqlitePool> connection_;  // one

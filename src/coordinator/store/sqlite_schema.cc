@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/store/sqlite_schema.h"
 
+#include "base/process/log.h"
 #include "base/status.h"
-#include "coordinator/store/sqlite_upgrade.h"
 #include "coordinator/store/state_copy.h"
 
 namespace ecpipe {
@@ -46,17 +46,14 @@ CREATE TABLE recoveries(
 CREATE TABLE recovery_targets(
   recovery_id BIGINT NOT NULL REFERENCES recoveries(recovery_id), position INTEGER NOT NULL,
   node TEXT NOT NULL, PRIMARY KEY(recovery_id, position));
-CREATE TABLE IF NOT EXISTS lost_nodes(
+CREATE TABLE lost_nodes(
   node TEXT PRIMARY KEY, rack TEXT NOT NULL, control_address TEXT NOT NULL,
   data_address TEXT NOT NULL, storage_id TEXT NOT NULL, heard_unix_ms INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS lost_blocks(
+CREATE TABLE lost_blocks(
   node TEXT NOT NULL, pool TEXT NOT NULL, blocks BLOB NOT NULL, PRIMARY KEY(node, pool));
 CREATE TABLE limits(
   node TEXT NOT NULL, name TEXT NOT NULL, value DOUBLE PRECISION NOT NULL,
   PRIMARY KEY(node, name));
-)sql";
-
-constexpr const char* kIndexes = R"sql(
 CREATE UNIQUE INDEX blocks_by_id ON blocks(block_id);
 CREATE INDEX blocks_by_node ON blocks(node, stripe);
 CREATE INDEX repairs_by_start ON repairs(started_unix_ms, state);
@@ -73,63 +70,69 @@ absl::Status Foreign(const SqliteDb& db) {
       db.path() + " is a database of another program; set another data_directory");
 }
 
-absl::Status SetVersion(SqliteDb* db) {
+absl::Status SetVersion(SqliteDb* db, int version) {
   const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
-                            "; PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion);
+                            "; PRAGMA user_version = " + std::to_string(version);
   return db->Run(marks.c_str());
 }
 
-bool Upgradable(int64_t owner, int64_t version) {
-  return owner == kApplicationId && version >= kOldestUpgraded && version < kSqliteSchemaVersion;
+bool Upgradable(int64_t owner, int64_t version, const SchemaUpgrades& upgrades) {
+  return owner == kApplicationId && version >= 1 &&
+         version <= static_cast<int64_t>(upgrades.size());
 }
 
 // Nobody else changes the file: a coordinator is the only one that has it open.
-absl::Status KeepIfOld(SqliteDb* db) {
+absl::Status KeepIfOld(SqliteDb* db, const SchemaUpgrades& upgrades) {
   ECPIPE_ASSIGN_OR_RETURN(const int64_t owner, QueryInt(db, "PRAGMA application_id"));
   ECPIPE_ASSIGN_OR_RETURN(const int64_t version, QueryInt(db, "PRAGMA user_version"));
-  if (!Upgradable(owner, version)) return absl::OkStatus();
-  return Annotate(KeepOldVersion(db, kSqliteSchemaVersion),
+  if (!Upgradable(owner, version, upgrades)) return absl::OkStatus();
+  return Annotate(KeepOldVersion(db, VersionAfter(upgrades)),
                   "keep a copy of version " + std::to_string(version) + " before its upgrade");
 }
 
-absl::Status CreateOrUpgrade(SqliteDb* db) {
+absl::Status Upgrade(SqliteDb* db, int64_t version, const SchemaUpgrades& upgrades) {
+  Log(LogLevel::kInfo, "upgrade.begin",
+      {{"file", db->path()}, {"version", std::to_string(version)}});
+  for (auto step = static_cast<size_t>(version) - 1; step < upgrades.size(); ++step) {
+    ECPIPE_RETURN_IF_ERROR(db->Run(upgrades[step]));
+  }
+  ECPIPE_RETURN_IF_ERROR(SetVersion(db, VersionAfter(upgrades)));
+  Log(LogLevel::kInfo, "upgrade.end", {{"file", db->path()}});
+  return absl::OkStatus();
+}
+
+absl::Status CreateOrUpgrade(SqliteDb* db, const SchemaUpgrades& upgrades) {
   ECPIPE_ASSIGN_OR_RETURN(const int64_t owner, QueryInt(db, "PRAGMA application_id"));
   ECPIPE_ASSIGN_OR_RETURN(const int64_t version, QueryInt(db, "PRAGMA user_version"));
   if (owner == 0 && version == 0) {
     ECPIPE_ASSIGN_OR_RETURN(const int64_t tables,
                             QueryInt(db, "SELECT count(*) FROM sqlite_schema"));
     if (tables != 0) return Foreign(*db);
-    ECPIPE_RETURN_IF_ERROR(CreateTables(db));
-    ECPIPE_RETURN_IF_ERROR(CreateIndexes(db));
-    return SetVersion(db);
+    ECPIPE_RETURN_IF_ERROR(db->Run(kTables));
+    return SetVersion(db, VersionAfter(upgrades));
   }
   if (owner != kApplicationId) return Foreign(*db);
-  if (version == kSqliteSchemaVersion) return absl::OkStatus();
-  if (Upgradable(owner, version)) {
-    ECPIPE_RETURN_IF_ERROR(
-        Annotate(UpgradeTables(db, version), "upgrade it from version " + std::to_string(version)));
-    return SetVersion(db);
+  if (version == VersionAfter(upgrades)) return absl::OkStatus();
+  if (Upgradable(owner, version, upgrades)) {
+    return Annotate(Upgrade(db, version, upgrades),
+                    "upgrade it from version " + std::to_string(version));
   }
   return absl::FailedPreconditionError(db->path() + " has schema version " +
                                        std::to_string(version) + ", but this program knows only " +
-                                       std::to_string(kSqliteSchemaVersion) +
+                                       std::to_string(VersionAfter(upgrades)) +
                                        "; run the version of ecpipe that wrote it");
 }
 
 }  // namespace
 
-absl::Status CreateTables(SqliteDb* db) { return db->Run(kTables); }
-
-absl::Status CreateIndexes(SqliteDb* db) { return db->Run(kIndexes); }
-
-absl::Status EnsureSchema(const std::string& path) {
+absl::Status EnsureSchema(const std::string& path, const SchemaUpgrades& upgrades) {
   ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db,
                           SqliteDb::Open(path, {.cache_kib = 64 << 10}));
-  ECPIPE_RETURN_IF_ERROR(KeepIfOld(db.get()));
-  // An upgrade sorts the ids of all blocks, which may be more than fits the memory.
+  ECPIPE_RETURN_IF_ERROR(KeepIfOld(db.get(), upgrades));
+  // An upgrade may sort the ids of all blocks, which may be more than fits the memory.
   ECPIPE_RETURN_IF_ERROR(db->Run("PRAGMA temp_store = FILE"));
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
-  ECPIPE_RETURN_IF_ERROR(CreateOrUpgrade(db.get()));
+  ECPIPE_RETURN_IF_ERROR(CreateOrUpgrade(db.get(), upgrades));
   return transaction.Commit();
 }
 

@@ -16,7 +16,7 @@ class CoordinatorMetricsTest : public RecoveryManagerTest {
  protected:
   void SetUp() override {
     Start();
-    limits_ = LimitBook::Open(directory_.File("limits.db"), directory_.File("none")).value();
+    limits_ = LimitBook::Open(directory_.File("limits.db")).value();
     AddCoordinatorMetrics({.repairs = repairs_.get(),
                            .recoveries = manager_.get(),
                            .limits = limits_.get(),

@@ -42,7 +42,7 @@ class StatusPageTest : public testing::Test {
  protected:
   StatusPageTest() { clock_.Advance(seconds(1000)); }
   void SetUp() override {
-    limits_ = LimitBook::Open(directory_.File("limits.db"), directory_.File("none")).value();
+    limits_ = LimitBook::Open(directory_.File("limits.db")).value();
     page_ = std::make_unique<StatusPage>(StatusPage::View{.repairs = &repairs_,
                                                           .recoveries = &recoveries_,
                                                           .journal = &journal_,

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "unit/coordinator/store/scratch_directory.h"
@@ -22,14 +21,13 @@ Limits Some() {
 class LimitBookTest : public testing::Test {
  protected:
   std::unique_ptr<LimitBook> Open() {
-    absl::StatusOr<std::unique_ptr<LimitBook>> book = LimitBook::Open(path_, old_text_);
+    absl::StatusOr<std::unique_ptr<LimitBook>> book = LimitBook::Open(path_);
     EXPECT_TRUE(book.ok()) << book.status();
     return *std::move(book);
   }
 
   ScratchDirectory directory_;
   const std::string path_ = directory_.File("limits.db");
-  const std::string old_text_ = directory_.File("limits.txt");
 };
 
 TEST_F(LimitBookTest, LimitsOutliveTheProcess) {
@@ -60,7 +58,7 @@ TEST_F(LimitBookTest, ARefusedLimitChangesNothing) {
 TEST_F(LimitBookTest, ADamagedFileIsNotForgotten) {
   std::ofstream(path_) << "cluster max_running many, and more than a header of SQLite's is long "
                           "until its hundred bytes are full.............................\n";
-  const absl::Status status = LimitBook::Open(path_, old_text_).status();
+  const absl::Status status = LimitBook::Open(path_).status();
   EXPECT_FALSE(status.ok());
   EXPECT_NE(std::string(status.message()).find(path_), std::string::npos) << status;
 }
@@ -71,37 +69,9 @@ TEST_F(LimitBookTest, ADamagedRowIsNotForgotten) {
     auto db = SqliteDb::Open(path_, {});
     ASSERT_TRUE(db.ok() && (*db)->Run("UPDATE limits SET value = 7.5").ok());
   }
-  const absl::Status status = LimitBook::Open(path_, old_text_).status();
+  const absl::Status status = LimitBook::Open(path_).status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_NE(std::string(status.message()).find(path_), std::string::npos) << status;
-}
-
-TEST_F(LimitBookTest, TheTextFileOfEarlierVersionsIsTakenOverOnce) {
-  std::ofstream(old_text_) << "# Written by ecpipe-coordinator\n"
-                              "cluster repair_bytes_per_second 333333333.33333331\n"
-                              "cluster max_running 7\n"
-                              "node a.b_c repair_bytes_per_second 125000\n"
-                              "node a.b_c max_sessions 4096\n"
-                              "node node-1 repair_bytes_per_second 0\n";
-  EXPECT_EQ(Open()->limits(), Some());
-  EXPECT_FALSE(std::filesystem::exists(old_text_));
-  EXPECT_TRUE(Open()->Set("node-1", LimitsOfNode{}).ok());
-  EXPECT_EQ(Open()->limits().nodes.size(), 1u);
-}
-
-TEST_F(LimitBookTest, WhatIsNotALimitInTheTextFileIsRefusedWithItsLine) {
-  for (const char* line :
-       {"cluster", "cluster max_running", "cluster max_running x", "cluster max_running 0",
-        "cluster max_sessions 3", "cluster max_running 3 4", "cluster repair_bytes_per_second -1",
-        "cluster repair_bytes_per_second 1000", "cluster repair_bytes_per_second nan",
-        "cluster repair_bytes_per_second inf", "node n max_running 3", "node n max_sessions 4097",
-        "node ../n max_sessions 3", "nodes n max_sessions 3"}) {
-    std::ofstream(old_text_) << "# comment\n\n" << line << "\n";
-    const absl::Status status = LimitBook::Open(path_, old_text_).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << line;
-    EXPECT_NE(std::string(status.message()).find("line 3"), std::string::npos) << status;
-    EXPECT_NE(std::string(status.message()).find(old_text_), std::string::npos) << status;
-  }
 }
 
 }  // namespace
