@@ -44,7 +44,7 @@ class Mutants(unittest.TestCase):
         self.assertEqual(without_text('f("//", a); // b'), "f(    , a);     ")
 
     def test_what_is_not_compiled_is_left_alone(self) -> None:
-        text = "#ifdef ECPIPE_CANARY\nint a = 1;\n#else\nint a = 2;\n#endif\n"
+        text = "#ifdef OTHER\nint a = 1;\n#else\nint a = 2;\n#endif\n"
         self.assertEqual(self.changes(text), {("2", "3")})
 
     def test_numbers_are_changed_as_a_whole(self) -> None:

@@ -10,13 +10,6 @@
 namespace ecpipe {
 namespace {
 
-// A bug on demand, for the simulation to find; see tests/sim.
-#ifdef ECPIPE_CANARY
-constexpr bool kForgetAtStart = true;
-#else
-constexpr bool kForgetAtStart = false;
-#endif
-
 // What is marked stays marked until the process ends.
 void LogUnkept(const std::string& block_id, const absl::Status& status) {
   if (status.ok()) return;
@@ -26,7 +19,7 @@ void LogUnkept(const std::string& block_id, const absl::Status& status) {
 }  // namespace
 
 absl::Status CorruptBlocks::Restore() {
-  if (store_ == nullptr || kForgetAtStart) return absl::OkStatus();
+  if (store_ == nullptr) return absl::OkStatus();
   ECPIPE_ASSIGN_OR_RETURN(std::vector<CorruptBlock> kept, store_->Load());
   MutexLock lock(&mutex_);
   for (CorruptBlock& block : kept) {

@@ -18,13 +18,6 @@
 namespace ecpipe {
 namespace {
 
-// A bug on demand, for the simulation to find; see tests/sim.
-#ifdef ECPIPE_CANARY
-constexpr bool kPassOverVersions = true;
-#else
-constexpr bool kPassOverVersions = false;
-#endif
-
 constexpr char kUnfitTarget[] = "ecpipe/unfit-target";
 
 // A requestor that bears a node's name would have its hop run there.
@@ -441,7 +434,7 @@ absl::StatusOr<bool> RepairPlanner::GiveWay(const RepairPlan& plan, RepairReques
       if (needs.empty()) continue;
       const std::optional<NodeView> view = nodes_->Find(hop.node);
       const Features lacks = needs.Without(view ? view->record.features : request->features);
-      if (lacks.empty() || kPassOverVersions) continue;
+      if (lacks.empty()) continue;
       if (lacks.Has(Feature::kCheckRows) && !request->verify) {
         request->verify = Verification::kNone;  // nobody asked for it
         return true;

@@ -13,13 +13,6 @@ constexpr int kKeptRecoveries = 100;  // that have ended
 constexpr Duration kNodesAge = std::chrono::milliseconds(100);
 constexpr Duration kListAgain = std::chrono::seconds(5);  // after the catalog could not be read
 
-// A bug on demand, for the simulation to find; see tests/sim.
-#ifdef ECPIPE_CANARY
-constexpr bool kForgetPauses = true;
-#else
-constexpr bool kForgetPauses = false;
-#endif
-
 std::string IdText(RecoveryId id) { return std::to_string(id); }
 
 }  // namespace
@@ -227,10 +220,7 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState to) {
   return Sync("recovery " + IdText(id) + " is " + RecoveryStateName(to));
 }
 
-absl::Status RecoveryManager::Pause(RecoveryId id) {
-  if (kForgetPauses) return absl::OkStatus();
-  return Change(id, RecoveryState::kPaused);
-}
+absl::Status RecoveryManager::Pause(RecoveryId id) { return Change(id, RecoveryState::kPaused); }
 absl::Status RecoveryManager::Resume(RecoveryId id) { return Change(id, RecoveryState::kRunning); }
 absl::Status RecoveryManager::Cancel(RecoveryId id) {
   return Change(id, RecoveryState::kCancelled);

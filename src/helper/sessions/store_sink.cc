@@ -11,13 +11,6 @@
 namespace ecpipe {
 namespace {
 
-// A bug on demand, for the simulation to find; see tests/sim.
-#ifdef ECPIPE_CANARY
-constexpr bool kStoreWhatFailed = true;
-#else
-constexpr bool kStoreWhatFailed = false;
-#endif
-
 // At most kMaxRows, so it fits.
 uint8_t RowsOf(const RepairPart& part) {
   return static_cast<uint8_t>(part.stores.size() * part.layout.sub_blocks);
@@ -93,7 +86,7 @@ absl::Status StoreSink::WriteRow(Row row, uint32_t slice_index, std::span<const 
 }
 
 absl::Status StoreSink::End(const absl::Status& outcome) {
-  if (!outcome.ok() && !kStoreWhatFailed) {
+  if (!outcome.ok()) {
     if (broken_) Discard();
     return outcome;
   }
@@ -105,7 +98,7 @@ absl::Status StoreSink::End(const absl::Status& outcome) {
 absl::Status StoreSink::Commit() {
   const auto missing =
       std::count_if(rows_left_.begin(), rows_left_.end(), [](uint8_t rows) { return rows != 0; });
-  if (missing > 0 && !kStoreWhatFailed) {
+  if (missing > 0) {
     return absl::DataLossError("block " + blocks_.begin()->second.block_id + " lacks " +
                                std::to_string(missing) + " slices");
   }

@@ -6,13 +6,6 @@
 namespace ecpipe {
 namespace {
 
-// A bug on demand, for the simulation to find; see tests/sim.
-#ifdef ECPIPE_CANARY
-constexpr bool kSeeNoHolders = true;
-#else
-constexpr bool kSeeNoHolders = false;
-#endif
-
 uint64_t LargestOf(std::span<const LostBlock* const> blocks) {
   uint64_t bytes = 0;
   for (const LostBlock* block : blocks) bytes = std::max(bytes, block->bytes);
@@ -113,7 +106,6 @@ void Choice::LookAt(const Hosts& all, bool suspected, const LostBlock& block) {
   size_t holding = 0;
   hosts = &all.Of(suspected);
   held = all.Find(block.holders, suspected, full_racks, &holding);
-  if (kSeeNoHolders) held.clear();
   size_t count = hosts->count;
   host_count = hosts->open.size() - held.size();
   for (const size_t rack : full_racks) {
