@@ -74,6 +74,8 @@ COVERED_BY: list[tuple[str, Tests]] = [
     ("src/coordinator/planning/[rw]*.cc", REQUESTS),  # repair_planner and wanted_blocks
     ("src/coordinator/planning/code_cache.cc", REQUESTS),
     ("src/coordinator/planning/*.cc", PLANNERS),
+    ("src/coordinator/planning/schemes/rp.cc", [
+        *PLANNERS, ("coordinator_unit_test", "PlannedPaths*")]),
     ("src/coordinator/planning/schemes/*.cc", PLANNERS),
 ]
 

@@ -215,8 +215,7 @@ void RepairTracker::CountFailed(const SlicesLeft& missing) {
   ++failed_attempts_;
   const uint64_t left = missing.bytes() * attempt_.sub_blocks;
   bound_.Failed(left < least_left_ || attempt_.missing_bytes < least_heard_);
-  least_left_ = std::min(least_left_, left);
-  least_heard_ = std::min(least_heard_, attempt_.missing_bytes);
+  least_heard_ = std::min(least_heard_, attempt_.missing_bytes);  // the next attempt notes the other
 }
 
 void RepairTracker::PlanNextAttempt(RepairRequest request, const Suspects& suspects,

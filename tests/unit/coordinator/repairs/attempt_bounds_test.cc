@@ -48,6 +48,16 @@ TEST_F(AttemptBounds, AreBounded) {
   EXPECT_EQ(journal_.records.at(grant.repair_id).state, RepairState::kFailed);
 }
 
+TEST_F(AttemptBounds, TheFirstAttemptCountsToo) {
+  RepairGrant grant = Begin();
+  for (uint32_t failed = 1; failed < AttemptBound::kMostInVain; ++failed) {
+    const auto next = coordinator_.ResumeRepair(request_, After(grant, 0));
+    ASSERT_TRUE(next.ok()) << next.status();
+    grant = *next;
+  }
+  EXPECT_TRUE(absl::IsAborted(coordinator_.ResumeRepair(request_, After(grant, 0)).status()));
+}
+
 // Nine times as many attempts as there may be in a row in vain, but for one.
 TEST_F(AttemptBounds, ThatBringSomethingDoNotCount) {
   RepairGrant grant = Begin();
@@ -75,6 +85,21 @@ TEST_F(AttemptBounds, ThatBringSomethingByWhatChecksToldDoNotCountEither) {
     ASSERT_TRUE(next.ok()) << next.status();
     grant = *next;
   }
+}
+
+TEST_F(AttemptBounds, WhatChecksToldBeforeIsNoNews) {
+  RepairGrant grant = Begin();
+  absl::Status status;
+  int attempts = 0;
+  for (; status.ok() && attempts < 100; ++attempts) {
+    const auto checked = coordinator_.CheckProgress(grant.repair_id, grant.part.attempt, 390, false);
+    ASSERT_TRUE(checked.ok()) << checked.status();
+    const auto next = coordinator_.ResumeRepair(request_, After(grant));
+    status = next.status();
+    if (next.ok()) grant = *next;
+  }
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_EQ(attempts, 17);
 }
 
 // Each handout finds another one that has lost its block, and as many are left as there must be.
