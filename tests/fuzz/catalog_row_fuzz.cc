@@ -148,7 +148,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto ids = ecpipe::UnpackIds(bytes);
   ECPIPE_CHECK(ids.ok() || absl::IsDataLoss(ids.status()));
   if (const auto blocks = ecpipe::UnpackBlocks(bytes); blocks.ok()) {
-    ECPIPE_CHECK(ecpipe::PackBlocks(*blocks) == bytes);
+    ECPIPE_CHECK(ecpipe::PackBlocks(ecpipe::BlockList(*blocks)) == bytes);
   } else {
     ECPIPE_CHECK(absl::IsDataLoss(blocks.status()));
   }
