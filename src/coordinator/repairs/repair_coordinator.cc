@@ -403,7 +403,11 @@ absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair, Strip
       return absl::ResourceExhaustedError("the coordinator is at its limit of " +
                                           std::to_string(max_running_) + " repairs");
     }
-    if (repair.background()) ECPIPE_RETURN_IF_ERROR(CheckRoomForBackground());
+    const auto most = std::max<size_t>(1, static_cast<size_t>(kBackgroundShare * max_running_));
+    if (repair.background() && background_ >= most) {
+      return absl::ResourceExhaustedError("the coordinator is at its limit of " +
+                                          std::to_string(most) + " background repairs");
+    }
     repairs_.emplace(repair_id, Tracked{std::move(repair), std::move(stripe)});
     ++counts_.started;
     actions = HearLocked(repair_id, std::move(event));
@@ -417,25 +421,18 @@ absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
                                            const std::string& stripe_id) {
   for (auto at = storing_.lower_bound({stripe_id, 0});
        at != storing_.end() && at->first == stripe_id; ++at) {
-    const RepairId repair_id = at->second;
-    const RepairRecord& other = repairs_.at(repair_id).repair.record();
+    const RepairRecord& other = repairs_.at(at->second).repair.record();
     for (size_t i = 0; i < other.hosts.size(); ++i) {
       if (!absl::c_linear_search(record.block_ids, other.block_ids[i]) &&
           !absl::c_linear_search(record.hosts, other.hosts[i])) {
         continue;
       }
-      return absl::AbortedError("repair " + RepairIdText(repair_id) + " is already storing block " +
-                                other.block_ids[i] + " of the stripe on node " + other.hosts[i]);
+      return absl::AbortedError("repair " + RepairIdText(at->second) +
+                                " is already storing block " + other.block_ids[i] +
+                                " of the stripe on node " + other.hosts[i]);
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status RepairCoordinator::CheckRoomForBackground() {
-  const auto most = std::max<size_t>(1, static_cast<size_t>(kBackgroundShare * max_running_));
-  if (background_ < most) return absl::OkStatus();
-  return absl::ResourceExhaustedError("the coordinator is at its limit of " + std::to_string(most) +
-                                      " background repairs");
 }
 
 std::set<std::string> RepairCoordinator::RunningBlocks() {
@@ -455,11 +452,8 @@ void RepairCoordinator::Count(Tracked* tracked) {
   if (background) ++background_;
   if (std::exchange(tracked->background, background)) --background_;
   const std::pair of_stripe(tracked->stripe.stripe_id, repair.record().repair_id);
-  if (!repair.hosted() || repair.ended()) {
-    storing_.erase(of_stripe);
-  } else {
-    storing_.insert(of_stripe);
-  }
+  storing_.erase(of_stripe);
+  if (repair.hosted() && !repair.ended()) storing_.insert(of_stripe);
   for (const auto& [node, count] : std::exchange(tracked->streams, repair.Streams())) {
     all_streams_ -= count;
     if ((streams_[node] -= count) == 0) streams_.erase(node);

@@ -236,7 +236,6 @@ class RepairCoordinator {
   // Adds a repair if there is room for it, and dispatches its event.
   absl::StatusOr<RepairGrant> Admit(RepairTracker repair, Stripe stripe, Event event,
                                     const RepairCaller& caller);
-  absl::Status CheckRoomForBackground() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ABORTED if a running repair keeps this hosted repair from beginning.
   absl::Status CheckHosts(const RepairRecord& record, const std::string& stripe_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

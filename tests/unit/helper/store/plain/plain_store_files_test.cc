@@ -44,7 +44,7 @@ TEST_F(PlainStoreTest, PagesOfAListingShareOneReading) {
   EXPECT_EQ(IdsOf(store_->ListFiles("", 2).value()), Ids({"a", "b"}));
   Put(first_ + "/cc", "x");
   std::filesystem::remove(first_ + "/d");
-  EXPECT_EQ(IdsOf(store_->ListFiles("b", 2).value()), Ids({"c", "e"})) << "what is gone is not told";
+  EXPECT_EQ(IdsOf(store_->ListFiles("b", 2).value()), Ids({"c", "e"})) << "without what is gone";
   EXPECT_EQ(IdsOf(store_->ListFiles("e", 2).value()), Ids());
   EXPECT_EQ(IdsOf(store_->ListFiles("", 2).value()), Ids({"a", "b"}));
   EXPECT_EQ(IdsOf(store_->ListFiles("b", 9).value()), Ids({"c", "cc", "e"})) << "another listing";
