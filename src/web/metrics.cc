@@ -34,6 +34,11 @@ std::function<std::vector<Metrics::Sample>()> One(std::function<double()> read) 
   return [read = std::move(read)] { return std::vector<Metrics::Sample>{{{}, read()}}; };
 }
 
+std::function<std::vector<std::vector<Metrics::Sample>>()> OfOneName(
+    std::function<std::vector<Metrics::Sample>()> read) {
+  return [read = std::move(read)] { return std::vector<std::vector<Metrics::Sample>>{read()}; };
+}
+
 }  // namespace
 
 Metrics::Metrics() {
@@ -58,7 +63,7 @@ void Metrics::AddCounter(const std::string& name, const std::string& help,
 void Metrics::AddCounters(const std::string& name, const std::string& help,
                           std::function<std::vector<Sample>()> read) {
   MutexLock lock(&mutex_);
-  families_.push_back({name, help, Kind::kCounter, nullptr, std::move(read)});
+  families_.push_back({{{name, help}}, Kind::kCounter, nullptr, OfOneName(std::move(read))});
 }
 
 void Metrics::AddGauge(const std::string& name, const std::string& help,
@@ -68,40 +73,56 @@ void Metrics::AddGauge(const std::string& name, const std::string& help,
 
 void Metrics::AddGauges(const std::string& name, const std::string& help,
                         std::function<std::vector<Sample>()> read) {
+  AddGaugesTogether({{name, help}}, OfOneName(std::move(read)));
+}
+
+void Metrics::AddGaugesTogether(std::vector<Name> names,
+                                std::function<std::vector<std::vector<Sample>>()> read) {
   MutexLock lock(&mutex_);
-  families_.push_back({name, help, Kind::kGauge, nullptr, std::move(read)});
+  families_.push_back({std::move(names), Kind::kGauge, nullptr, std::move(read)});
 }
 
 void Metrics::AddHistograms(const std::string& name, const std::string& help,
                             std::function<std::vector<HistogramSample>()> read) {
   MutexLock lock(&mutex_);
-  families_.push_back({name, help, Kind::kHistogram, std::move(read), nullptr});
+  families_.push_back({{{name, help}}, Kind::kHistogram, std::move(read), nullptr});
 }
 
 std::string Metrics::Text() const {
-  std::vector<Family> families;
+  std::vector<Families> all;
   {
     MutexLock lock(&mutex_);
-    families = families_;
+    all = families_;
   }
   std::vector<prometheus::MetricFamily> answer;
-  for (const Family& family : families) {
+  const auto add = [&answer](const Name& name, prometheus::MetricType type) {
     prometheus::MetricFamily& out = answer.emplace_back();
-    out.name = family.name;
-    out.help = family.help;
-    if (family.kind == Kind::kHistogram) {
-      out.type = prometheus::MetricType::Histogram;
-      for (const HistogramSample& sample : family.histograms()) {
-        out.metric.push_back(ClientMetricOf(sample.labels));
-        out.metric.back().histogram = ProtoHistogram(sample.histogram);
+    out.name = name.name;
+    out.help = name.help;
+    out.type = type;
+    return &out;
+  };
+  for (const Families& families : all) {
+    if (families.kind == Kind::kHistogram) {
+      prometheus::MetricFamily* const out =
+          add(families.names.at(0), prometheus::MetricType::Histogram);
+      for (const HistogramSample& sample : families.histograms()) {
+        out->metric.push_back(ClientMetricOf(sample.labels));
+        out->metric.back().histogram = ProtoHistogram(sample.histogram);
       }
       continue;
     }
-    const bool counts = family.kind == Kind::kCounter;
-    out.type = counts ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
-    for (const Sample& sample : family.samples()) {
-      out.metric.push_back(ClientMetricOf(sample.labels));
-      (counts ? out.metric.back().counter.value : out.metric.back().gauge.value) = sample.value;
+    const bool counts = families.kind == Kind::kCounter;
+    const std::vector<std::vector<Sample>> samples = families.samples();
+    for (size_t i = 0; i < families.names.size(); ++i) {
+      prometheus::MetricFamily* const out =
+          add(families.names[i],
+              counts ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge);
+      for (const Sample& sample : samples.at(i)) {
+        out->metric.push_back(ClientMetricOf(sample.labels));
+        prometheus::ClientMetric& metric = out->metric.back();
+        (counts ? metric.counter.value : metric.gauge.value) = sample.value;
+      }
     }
   }
   return prometheus::TextSerializer().Serialize(answer);

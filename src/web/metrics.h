@@ -38,6 +38,13 @@ class Metrics {
   void AddGauge(const std::string& name, const std::string& help, std::function<double()> read);
   void AddGauges(const std::string& name, const std::string& help,
                  std::function<std::vector<Sample>()> read);
+  // Gauges that are read together, once a scrape: `read` returns the samples of each, in order.
+  struct Name {
+    std::string name;
+    std::string help;
+  };
+  void AddGaugesTogether(std::vector<Name> names,
+                         std::function<std::vector<std::vector<Sample>>()> read);
   void AddHistograms(const std::string& name, const std::string& help,
                      std::function<std::vector<HistogramSample>()> read);
 
@@ -45,16 +52,15 @@ class Metrics {
 
  private:
   enum class Kind { kCounter, kGauge, kHistogram };
-  struct Family {
-    std::string name;
-    std::string help;
+  struct Families {
+    std::vector<Name> names;
     Kind kind;
-    std::function<std::vector<HistogramSample>()> histograms;  // of the kind histogram
-    std::function<std::vector<Sample>()> samples;              // of the others
+    std::function<std::vector<HistogramSample>()> histograms;    // of the kind histogram; of one
+    std::function<std::vector<std::vector<Sample>>()> samples;  // of the others
   };
 
   mutable Mutex mutex_;
-  std::vector<Family> families_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Families> families_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ecpipe

@@ -18,10 +18,12 @@ void CheckKept(const NodeBlocks& node) {
   ECPIPE_CHECK(node.pools.size() <= BlockReport::kMaxPools);
   for (const auto& [pool, kept] : node.pools) {
     ECPIPE_CHECK(ValidateHdfsPool(pool).ok() && !kept.empty());
-    ECPIPE_CHECK(pool == kQfsPool ? kept.front().id > 0 : kept.back().id < 0);
-    for (size_t i = 0; i < kept.size(); ++i) {
-      ECPIPE_CHECK(i == 0 || kept[i - 1].id < kept[i].id);
-      ECPIPE_CHECK(FindBlockIn(node, pool, kept[i].id) == &kept[i]);
+    const InternalBlock* before = nullptr;
+    for (const InternalBlock& block : kept) {
+      ECPIPE_CHECK(pool == kQfsPool ? block.id > 0 : block.id < 0);
+      ECPIPE_CHECK(before == nullptr || before->id < block.id);
+      ECPIPE_CHECK(FindBlockIn(node, pool, block.id) == &block);
+      before = &block;
     }
     blocks += kept.size();
   }

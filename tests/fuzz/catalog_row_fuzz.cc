@@ -109,7 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string bytes = input.Rest();
   ecpipe::CheckRows(&catalogs, stripe, bytes);
   if (const auto blocks = ecpipe::UnpackBlocks(bytes); blocks.ok()) {
-    ECPIPE_CHECK(ecpipe::PackBlocks(*blocks) == bytes);
+    ECPIPE_CHECK(ecpipe::PackBlocks(ecpipe::BlockList(*blocks)) == bytes);
   } else {
     ECPIPE_CHECK(absl::IsDataLoss(blocks.status()));
   }

@@ -30,11 +30,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     ECPIPE_CHECK(absl::IsInvalidArgument(links.status()));
   }
-  if (const auto rack = ecpipe::RackOfOutput(text); rack.ok()) {
-    ECPIPE_CHECK(rack->size() > 1 && rack->front() == '/' && ecpipe::IsCleanText(*rack));
-    ECPIPE_CHECK(rack->find(' ') == std::string::npos && text.starts_with(*rack));
-  } else {
-    ECPIPE_CHECK(absl::IsInvalidArgument(rack.status()));
+  for (const size_t hosts : {1, 3}) {
+    const auto racks_of_hosts = ecpipe::RacksOfOutput(text, hosts);
+    if (!racks_of_hosts.ok()) {
+      ECPIPE_CHECK(absl::IsInvalidArgument(racks_of_hosts.status()));
+      continue;
+    }
+    ECPIPE_CHECK(racks_of_hosts->size() == hosts);
+    for (const std::string& rack : *racks_of_hosts) {
+      ECPIPE_CHECK(rack.size() > 1 && rack.front() == '/' && ecpipe::IsCleanText(rack));
+      ECPIPE_CHECK(rack.find(' ') == std::string::npos && text.find(rack) != std::string::npos);
+    }
   }
   return 0;
 }

@@ -336,10 +336,12 @@ class LossesPart : public PowerCutPart {
   absl::Status Step(uint64_t number) override {
     NodeRecord record;
     record.node_id = Name("node", number);
-    NodeBlocks blocks;
+    std::vector<InternalBlock> of_pool;
     for (uint64_t i = 0; i <= number % 1000; ++i) {
-      blocks.pools["pool"].push_back({static_cast<int64_t>(i) + 1, number, 0});
+      of_pool.push_back({static_cast<int64_t>(i) + 1, number, 0});
     }
+    NodeBlocks blocks;
+    blocks.pools["pool"] = BlockList(of_pool);
     return losses_->Keep(record, static_cast<int64_t>(number), blocks);
   }
 
@@ -352,8 +354,8 @@ class LossesPart : public PowerCutPart {
     Stored stored;
     for (const std::string& node : nodes) {
       ECPIPE_ASSIGN_OR_RETURN(const LostNode lost, losses_->Load(node));
-      const std::vector<InternalBlock>& blocks = lost.blocks.pools.at("pool");
-      Add(node, static_cast<uint64_t>(lost.heard_unix_ms), blocks.at(0).stamp, blocks.size(),
+      const BlockList& blocks = lost.blocks.pools.at("pool");
+      Add(node, static_cast<uint64_t>(lost.heard_unix_ms), blocks.begin()->stamp, blocks.size(),
           &stored);
     }
     return stored;

@@ -92,25 +92,29 @@ void KnownLinks::Record(const std::string& from, const LinkTiming& timing, bool 
   const double network_seconds = std::min(timing.network_seconds, timing.seconds);
   const bool network_bound =
       network_seconds >= std::max(kLeastNetworkSeconds, kLeastNetworkShare * timing.seconds);
-  MutexLock lock(&mutex_);
-  if (alone && network_bound) {
-    history_.Measured(from, timing.to, bytes / network_seconds, clock_->Now());
-  } else if (timing.seconds >= kLeastSecondsOfBound) {
-    history_.AtLeast(from, timing.to, bytes / timing.seconds);
+  {
+    MutexLock lock(&history_mutex_);
+    if (alone && network_bound) {
+      history_.Measured(from, timing.to, bytes / network_seconds, clock_->Now());
+    } else if (timing.seconds >= kLeastSecondsOfBound) {
+      history_.AtLeast(from, timing.to, bytes / timing.seconds);
+    }
   }
-  changed_ = true;
+  Changed();
 }
 
 void KnownLinks::RecordProbe(const std::string& from, const LinkTiming& timing, bool alone) {
   if (!Sane(timing)) return;
   const double speed = static_cast<double>(timing.bytes) / timing.seconds;
-  MutexLock lock(&mutex_);
-  if (alone) {
-    history_.Measured(from, timing.to, speed, clock_->Now());
-  } else {
-    history_.AtLeast(from, timing.to, speed);
+  {
+    MutexLock lock(&history_mutex_);
+    if (alone) {
+      history_.Measured(from, timing.to, speed, clock_->Now());
+    } else {
+      history_.AtLeast(from, timing.to, speed);
+    }
   }
-  changed_ = true;
+  Changed();
 }
 
 void KnownLinks::RecordTogether(const std::vector<Stream>& streams,
@@ -126,29 +130,64 @@ void KnownLinks::RecordTogether(const std::vector<Stream>& streams,
       groups[{from->second, to->second}].push_back(&stream);
     }
   }
-  MutexLock lock(&mutex_);
-  for (const Stream& stream : streams) {
-    history_.AtLeast(stream.from, stream.to, stream.bytes_per_second);
-  }
-  for (const auto& [key, group] : groups) {
-    if (group.size() < 2) continue;
-    std::set<std::string> ends;
-    double sum = 0;
-    double alone = 0;
-    bool all_known = true;
-    for (const Stream* stream : group) {
-      ends.insert({stream->from, stream->to});
-      sum += stream->bytes_per_second;
-      const double known = history_.SpeedOf(stream->from, stream->to);
-      all_known &= known > 0;
-      alone += known;
+  {
+    MutexLock lock(&history_mutex_);
+    for (const Stream& stream : streams) {
+      history_.AtLeast(stream.from, stream.to, stream.bytes_per_second);
     }
-    // Where they have a node in common, what they share may be its link.
-    const bool of_racks = !key.first.empty() && !key.second.empty();
-    if (!all_known || (of_racks && ends.size() < 2 * group.size())) continue;
-    history_.Together(key, sum, alone, clock_->Now());
+    for (const auto& [key, group] : groups) {
+      if (group.size() < 2) continue;
+      std::set<std::string> ends;
+      double sum = 0;
+      double alone = 0;
+      bool all_known = true;
+      for (const Stream* stream : group) {
+        ends.insert({stream->from, stream->to});
+        sum += stream->bytes_per_second;
+        const double known = history_.SpeedOf(stream->from, stream->to);
+        all_known &= known > 0;
+        alone += known;
+      }
+      // Where they have a node in common, what they share may be its link.
+      const bool of_racks = !key.first.empty() && !key.second.empty();
+      if (!all_known || (of_racks && ends.size() < 2 * group.size())) continue;
+      history_.Together(key, sum, alone, clock_->Now());
+    }
   }
-  changed_ = true;
+  Changed();
+}
+
+void KnownLinks::Changed() {
+  {
+    MutexLock lock(&mutex_);
+    changed_ = true;
+  }
+  // Rather than the next plan, which somebody waits for.
+  Renew(kSmallTable);
+}
+
+void KnownLinks::Renew(size_t least_pairs) {
+  const TimePoint now = clock_->Now();
+  {
+    MutexLock lock(&mutex_);
+    const size_t pairs = table_ == nullptr ? 0 : table_->pairs.size();
+    const Duration age = now - made_;
+    const bool news = changed_ && (pairs < kSmallTable || age >= std::chrono::seconds(1));
+    const bool due = news || (table_ != nullptr && age >= kLongestUnchanged);
+    if (!due || renewing_ || pairs < least_pairs) return;
+    renewing_ = true;
+    changed_ = false;
+    made_ = now;
+  }
+  std::shared_ptr<const SpeedTable> table;
+  {
+    MutexLock lock(&history_mutex_);
+    history_.Forget(clock_->Now());
+    table = std::make_shared<const SpeedTable>(history_.Table());
+  }
+  MutexLock lock(&mutex_);
+  table_.swap(table);  // the one before goes without the lock
+  renewing_ = false;
 }
 
 std::shared_ptr<const LinkTable> KnownLinks::configured() {
@@ -180,23 +219,18 @@ NodeSpeeds KnownLinks::SpeedsOf(const std::vector<std::string>& nodes) {
 }
 
 void KnownLinks::FillIn(ClusterView* cluster) {
-  MutexLock lock(&mutex_);
-  cluster->links = configured_;
-  const TimePoint now = clock_->Now();
-  const Duration age = now - made_;
-  const bool due =
-      table_ == nullptr || table_->pairs.size() < kSmallTable || age >= std::chrono::seconds(1);
-  if ((changed_ && due) || (table_ != nullptr && age >= kLongestUnchanged)) {
-    history_.Forget(now);
-    table_ = std::make_shared<const SpeedTable>(history_.Table());
-    changed_ = false;
-    made_ = now;
+  Renew(0);
+  std::shared_ptr<const SpeedTable> table;
+  {
+    MutexLock lock(&mutex_);
+    cluster->links = configured_;
+    table = table_;
   }
-  if (table_ == nullptr || table_->pairs.empty()) return;
-  cluster->measured = std::shared_ptr<const LinkTable>(table_, &table_->pairs);
+  if (table == nullptr || table->pairs.empty()) return;
+  cluster->measured = std::shared_ptr<const LinkTable>(table, &table->pairs);
   for (PlanNode& node : cluster->nodes) {
-    const auto known = table_->nodes.find(node.node);
-    if (known == table_->nodes.end()) continue;
+    const auto known = table->nodes.find(node.node);
+    if (known == table->nodes.end()) continue;
     const SpeedTable::Node& of = known->second;
     const double free = cluster->default_bytes_per_second;
     const double up = OwnLink(of.links_up, of.up_sharing, of.up_bytes_per_second, free);
@@ -205,13 +239,12 @@ void KnownLinks::FillIn(ClusterView* cluster) {
     if (down > 0) node.down_bytes_per_second = down;
   }
   cluster->shared_by_racks =
-      table_->racks.empty() ? nullptr : std::shared_ptr<const LinkTable>(table_, &table_->racks);
+      table->racks.empty() ? nullptr : std::shared_ptr<const LinkTable>(table, &table->racks);
 }
 
 std::vector<LinkEstimate> KnownLinks::Measured() {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&history_mutex_);
   history_.Forget(clock_->Now());
-  changed_ = true;
   return history_.All();
 }
 

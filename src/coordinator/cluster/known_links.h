@@ -52,16 +52,24 @@ class KnownLinks {
   void SetConfigured(std::shared_ptr<const LinkTable> configured);
 
  private:
+  // Makes the table that planners see anew, if that is due and it had so many pairs. They go on
+  // with the one before meanwhile.
+  void Renew(size_t least_pairs);
+  void Changed();
+
   const Clock* const clock_;
-  Mutex mutex_;
+  // Held while a table is made, by those who have something to record.
+  Mutex history_mutex_;
+  LinkHistory history_ ABSL_GUARDED_BY(history_mutex_);
+  Mutex mutex_;  // what planners wait for: held for moments
   std::shared_ptr<const LinkTable> configured_ ABSL_GUARDED_BY(mutex_);
   // In bytes a second, by names in that table; 0: too few of its links show what a node has.
   NodeSpeeds configured_nodes_ ABSL_GUARDED_BY(mutex_);
-  LinkHistory history_ ABSL_GUARDED_BY(mutex_);
-  // The copy of the history that planners see. It is renewed when the history has changed; the copy
-  // of a large history at most once a second.
+  // What planners see of the history. It is renewed when the history has changed; that of a large
+  // history at most once a second.
   std::shared_ptr<const SpeedTable> table_ ABSL_GUARDED_BY(mutex_);
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool renewing_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint made_ ABSL_GUARDED_BY(mutex_);
 };
 

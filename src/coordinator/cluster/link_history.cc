@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace ecpipe {
 namespace {
@@ -14,6 +15,23 @@ bool IsSpeed(double bytes_per_second) {
   return std::isfinite(bytes_per_second) && bytes_per_second > 0;
 }
 
+// If there is no room, forgets a tenth: the entries whose `last` is the longest ago.
+template <typename Entries, typename LastOf>
+void MakeRoom(size_t most, const LastOf& last, Entries* entries) {
+  if (entries->size() < most) return;
+  std::vector<TimePoint> times;
+  times.reserve(entries->size());
+  for (const auto& [key, entry] : *entries) times.push_back(last(entry));
+  size_t too_many = entries->size() / 10 + 1;
+  const auto oldest = times.begin() + static_cast<std::ptrdiff_t>(too_many - 1);
+  std::nth_element(times.begin(), oldest, times.end());
+  std::erase_if(*entries, [&](const auto& entry) {
+    if (too_many == 0 || last(entry.second) > *oldest) return false;
+    --too_many;
+    return true;
+  });
+}
+
 }  // namespace
 
 void LinkHistory::Measured(const std::string& from, const std::string& to, double bytes_per_second,
@@ -22,7 +40,8 @@ void LinkHistory::Measured(const std::string& from, const std::string& to, doubl
   const std::pair key(from, to);
   const auto known = means_.find(key);
   if (known == means_.end()) {
-    if (means_.size() < kMaxPairs) means_[key] = {bytes_per_second, 1, now};
+    MakeRoom(max_pairs_, [](const Mean& mean) { return mean.last; }, &means_);
+    means_[key] = {bytes_per_second, 1, now};
     return;
   }
   known->second.Take(bytes_per_second, now);
@@ -42,7 +61,8 @@ void LinkHistory::Together(const Pair& key, double bytes_per_second, double alon
   const bool shared = bytes_per_second < kFreeShare * alone_bytes_per_second;
   const auto known = limits_.find(key);
   if (known == limits_.end()) {
-    if (limits_.size() < kMaxPairs) limits_[key] = {{bytes_per_second, 1, now}, shared};
+    MakeRoom(max_pairs_, [](const Limit& limit) { return limit.mean.last; }, &limits_);
+    limits_[key] = {{bytes_per_second, 1, now}, shared};
     return;
   }
   Limit& limit = known->second;

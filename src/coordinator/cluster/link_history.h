@@ -52,9 +52,13 @@ class LinkHistory {
   static constexpr double kWeight = 0.3;  // weight of a measurement soon after the one before
   static constexpr Duration kHalfLife = std::chrono::minutes(10);
   static constexpr Duration kForgotten = std::chrono::hours(24);
-  static constexpr size_t kMaxPairs = 250'000;  // 500 nodes, each with each
+  static constexpr size_t kMaxPairs = 250'000;  // 500 nodes, each with each; some 50 MB
 
-  // Speeds that are not above 0 or not finite are ignored, and new pairs beyond kMaxPairs.
+  // Keeps so many pairs, and as many limits; for more, those that were measured the longest ago
+  // make room, a tenth at a time.
+  explicit LinkHistory(size_t max_pairs = kMaxPairs) : max_pairs_(max_pairs) {}
+
+  // Speeds that are not above 0 or not finite are ignored.
   void Measured(const std::string& from, const std::string& to, double bytes_per_second,
                 TimePoint now);
   // The link has carried this much; it may be faster.
@@ -84,6 +88,7 @@ class LinkHistory {
   };
   using Pair = std::pair<std::string, std::string>;
 
+  size_t max_pairs_;
   std::map<Pair, Mean> means_;
   std::map<Pair, Limit> limits_;
 };

@@ -58,7 +58,7 @@ void NodeRegistry::SetRacks(RackTable racks) {
   Changed();
 }
 
-std::string NodeRegistry::ConfiguredRack(const NodeRecord& node) {
+std::string NodeRegistry::ConfiguredRack(const NodeRecord& node, std::string* late_host) {
   {
     MutexLock lock(&mutex_);
     if (std::string rack = RackIn(racks_, node); !rack.empty()) return rack;
@@ -69,11 +69,41 @@ std::string NodeRegistry::ConfiguredRack(const NodeRecord& node) {
   if (rack.ok()) return *rack;
   Log(LogLevel::kWarning, "topology.script_failed",
       {{"node", node.node_id}, {"status", StatusText(rack.status())}});
+  *late_host = control->host;
   return "";
 }
 
+void NodeRegistry::TakeLateRacks() {
+  std::map<std::string, std::string> late;
+  {
+    MutexLock lock(&mutex_);
+    std::erase_if(late_hosts_, [this](const auto& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return table_.Find(host.first) == nullptr;
+    });
+    late = late_hosts_;
+  }
+  for (const auto& [node, host] : late) {
+    std::string rack = script_->Known(host);
+    if (rack.empty()) continue;
+    {
+      MutexLock lock(&mutex_);
+      const auto still = late_hosts_.find(node);
+      if (still == late_hosts_.end() || still->second != host) continue;
+      late_hosts_.erase(still);
+      const NodeRecord* const record = table_.Find(node);
+      if (record == nullptr || !RackIn(racks_, *record).empty()) continue;  // the table goes before
+      table_.SetRack(node, rack);
+      Changed();
+    }
+    Log(LogLevel::kInfo, "topology.rack", {{"node", node}, {"rack", rack}});
+  }
+}
+
 absl::Status NodeRegistry::Register(NodeRecord node) {
-  if (std::string rack = ConfiguredRack(node); !rack.empty()) node.rack = std::move(rack);
+  std::string late_host;
+  if (std::string rack = ConfiguredRack(node, &late_host); !rack.empty()) {
+    node.rack = std::move(rack);
+  }
   absl::StatusOr<RegisterOutcome> outcome = RegisterOutcome::kRefreshed;
   bool refused_anew = false;
   {
@@ -83,6 +113,8 @@ absl::Status NodeRegistry::Register(NodeRecord node) {
     Changed();
     if (outcome.ok()) {
       refused_.erase({node.node_id, node.control_address});
+      late_hosts_.erase(node.node_id);
+      if (!late_host.empty()) late_hosts_[node.node_id] = late_host;
       if (*outcome != RegisterOutcome::kRefreshed) silent_.Forget(node.node_id);
     } else if (absl::IsAlreadyExists(outcome.status())) {
       refused_anew = NoteRefused(node, std::string(outcome.status().message()), now);
@@ -148,6 +180,7 @@ absl::Status NodeRegistry::Heartbeat(const std::string& node, uint64_t incarnati
 void NodeRegistry::Forget(const std::string& node) {
   MutexLock lock(&mutex_);
   table_.Forget(node);
+  late_hosts_.erase(node);
   absent_.erase(node);
   silent_.Forget(node);
   Changed();
@@ -159,6 +192,7 @@ void NodeRegistry::Heard(const std::string& node) {
 }
 
 void NodeRegistry::Tick() {
+  TakeLateRacks();
   std::vector<NodeTable::Turn> turns;
   {
     MutexLock lock(&mutex_);

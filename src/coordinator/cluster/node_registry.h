@@ -68,7 +68,8 @@ class NodeRegistry {
     if (!script.empty()) script_ = std::make_unique<TopologyScript>(std::move(script));
   }
 
-  // As in NodeTable. Register may run the script.
+  // As in NodeTable. Register may wait for the script. A rack that comes too late for it is the
+  // node's from the next Tick on.
   absl::Status Register(NodeRecord node);
   absl::Status AddDead(NodeRecord node, Duration silent);
   absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
@@ -110,8 +111,9 @@ class NodeRegistry {
   std::vector<std::string> WithStorage(const std::string& storage_id);
 
  private:
-  // The configured rack; empty: none.
-  std::string ConfiguredRack(const NodeRecord& node);
+  // The configured rack; empty: none. `late_host`: whose rack the script may yet tell.
+  std::string ConfiguredRack(const NodeRecord& node, std::string* late_host);
+  void TakeLateRacks();
   // The one in `racks`; empty: none.
   static std::string RackIn(const RackTable& racks, const NodeRecord& node);
   struct Refusal {
@@ -135,6 +137,8 @@ class NodeRegistry {
   Mutex mutex_;
   RackTable racks_ ABSL_GUARDED_BY(mutex_);
   NodeTable table_ ABSL_GUARDED_BY(mutex_);
+  // The hosts of nodes whose rack the script has not told.
+  std::map<std::string, std::string> late_hosts_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, KeptOut> kept_out_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, uint64_t> absent_ ABSL_GUARDED_BY(mutex_);  // see SetAbsent
   SilentNodes silent_ ABSL_GUARDED_BY(mutex_);

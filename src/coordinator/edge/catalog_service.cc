@@ -165,8 +165,14 @@ grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
   // What begins between these two finds at its end that the stripe is another (MoveBlock).
   if (absl::Status may = CheckMayReplace(*stripes); !may.ok()) return ToGrpc(may);
   const absl::StatusOr<PutCounts> stored = catalog_->Put(*stripes);
-  if (stored.ok()) ForgetMarksOfChanged(stored->were, *stripes);
-  return ToGrpc(stored.status());
+  if (!stored.ok()) return ToGrpc(stored.status());
+  ForgetMarksOfChanged(stored->were, *stripes);
+  std::set<std::string> nodes;
+  for (const Stripe& stripe : *stripes) {
+    for (const BlockPlace& place : stripe.blocks) nodes.insert(place.node);
+  }
+  recoveries_->Loaded(nodes);
+  return grpc::Status::OK;
 }
 
 grpc::Status CoordinatorServiceImpl::ListStripes(grpc::ServerContext*,

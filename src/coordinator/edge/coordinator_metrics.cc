@@ -319,40 +319,46 @@ void AddRecoveryMetrics(RepairCoordinator* repairs, RecoveryManager* recoveries,
                     [repairs, recoveries] { return OldestLossSeconds(repairs, recoveries); });
 }
 
-// Of the systems that are asked: samples of what `read` finds in their status.
-template <typename Read>
-std::vector<Sample> OfSources(const StripeSources& sources, const Read& read) {
-  std::vector<Sample> samples;
+struct SourceGauge {
+  const char* name;
+  const char* help;
+  std::optional<double> (*read)(const SourceStatus& status);  // nullopt: no sample
+};
+constexpr SourceGauge kSourceGauges[] = {
+    {"ecpipe_source_stripes", "Stripes that the storage system listed in its last answer.",
+     [](const SourceStatus& status) { return std::optional(Number(status.facts.groups)); }},
+    {"ecpipe_source_age_seconds", "Age of the storage system's last answer.",
+     [](const SourceStatus& status) -> std::optional<double> { return status.facts.age_seconds; }},
+    {"ecpipe_source_up", "1 if the storage system answered the last question, else 0.",
+     [](const SourceStatus& status) {
+       return std::optional<double>(status.facts.last_error.empty() ? 1 : 0);
+     }},
+    {"ecpipe_source_degraded_stripes",
+     "Stripes of the storage system with a block that no live node has.",
+     [](const SourceStatus& status) -> std::optional<double> { return status.degraded; }},
+    {"ecpipe_source_lost_stripes",
+     "Stripes of the storage system that lack more blocks than their parity.",
+     [](const SourceStatus& status) -> std::optional<double> { return status.lost; }},
+};
+
+// Each system is asked once a scrape: counting its stripes may take long.
+std::vector<std::vector<Sample>> OfSources(const StripeSources& sources) {
+  std::vector<std::vector<Sample>> samples(std::size(kSourceGauges));
   for (StripeSource* source : sources.all()) {
     const std::optional<SourceStatus> status = source->Overview();
     if (!status) continue;
-    if (const std::optional<double> value = read(*status)) {
-      samples.push_back({{{"system", source->system()}}, *value});
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const std::optional<double> value = kSourceGauges[i].read(*status);
+      if (value) samples[i].push_back({{{"system", source->system()}}, *value});
     }
   }
   return samples;
 }
 
 void AddSourceMetrics(const StripeSources& sources, Metrics* metrics) {
-  const auto add = [&](const char* name, const char* help, auto read) {
-    metrics->AddGauges(name, help, [sources, read] { return OfSources(sources, read); });
-  };
-  add("ecpipe_source_stripes", "Stripes that the storage system listed in its last answer.",
-      [](const SourceStatus& status) -> std::optional<double> {
-        return Number(status.facts.groups);
-      });
-  add("ecpipe_source_age_seconds", "Age of the storage system's last answer.",
-      [](const SourceStatus& status) -> std::optional<double> { return status.facts.age_seconds; });
-  add("ecpipe_source_up", "1 if the storage system answered the last question, else 0.",
-      [](const SourceStatus& status) -> std::optional<double> {
-        return status.facts.last_error.empty() ? 1 : 0;
-      });
-  add("ecpipe_source_degraded_stripes",
-      "Stripes of the storage system with a block that no live node has.",
-      [](const SourceStatus& status) -> std::optional<double> { return status.degraded; });
-  add("ecpipe_source_lost_stripes",
-      "Stripes of the storage system that lack more blocks than their parity.",
-      [](const SourceStatus& status) -> std::optional<double> { return status.lost; });
+  std::vector<Metrics::Name> names;
+  for (const SourceGauge& gauge : kSourceGauges) names.push_back({gauge.name, gauge.help});
+  metrics->AddGaugesTogether(std::move(names), [sources] { return OfSources(sources); });
 }
 
 }  // namespace

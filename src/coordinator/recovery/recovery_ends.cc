@@ -77,7 +77,8 @@ void RecoveryManager::EndIfFinished(Recovery* recovery) {
   RecoveryRecord& record = recovery->record;
   // What a life of the node had is not what the next one has.
   FollowNode(recovery);
-  if (Ended(record.state) || recovery->list_after || !recovery->queue.Finished()) return;
+  if (Ended(record.state) || recovery->list_after || recovery->list_again) return;
+  if (!recovery->queue.Finished()) return;
   if (ListsAgain(recovery)) return;
   const RecoveryQueue::Counts counts = recovery->queue.counts();
   End(recovery, counts.given_up > 0 ? RecoveryState::kPartial

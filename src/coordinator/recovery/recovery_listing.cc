@@ -49,6 +49,17 @@ void RecoveryManager::FollowNode(Recovery* recovery) {
       {{"recovery", std::to_string(record.recovery_id)}, {"node", record.request.node}});
 }
 
+void RecoveryManager::Loaded(const std::set<std::string>& nodes) {
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, recovery] : recoveries_) {
+      const RecoveryRecord& record = recovery->record;
+      if (!Ended(record.state) && nodes.contains(record.request.node)) recovery->list_again = true;
+    }
+  }
+  news_->Wake();
+}
+
 absl::StatusOr<bool> RecoveryManager::ListSome(RecoveryId id) {
   std::string after;
   std::string node;
@@ -75,6 +86,7 @@ absl::StatusOr<bool> RecoveryManager::ListSome(RecoveryId id) {
     recovery->list_after = next;
     if (next.empty()) {
       recovery->list_after.reset();
+      recovery->listed = true;
       StoreIfPossible(recovery->record);
       EndIfFinished(recovery);
     }

@@ -2,6 +2,7 @@
 #include "coordinator/recovery/recovery_manager.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/process/log.h"
 #include "base/status.h"
@@ -262,6 +263,9 @@ bool RecoveryManager::Turn() {
     MutexLock lock(&mutex_);
     for (const auto& [id, recovery] : recoveries_) {
       if (Ended(recovery->record.state)) continue;
+      if (!recovery->list_after && std::exchange(recovery->list_again, false)) {
+        recovery->list_after = "";
+      }
       if (recovery->list_after && !InMaintenance(recovery->record)) listing.push_back(id);
       if (recovery->record.state == RecoveryState::kRunning) running.push_back(id);
     }

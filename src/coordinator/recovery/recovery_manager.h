@@ -99,6 +99,10 @@ class RecoveryManager {
   // What Readmit would end, or its error.
   absl::StatusOr<std::vector<RecoveryRecord>> KeptOutBy(const std::string& node);
 
+  // The catalog has new blocks on these nodes: recoveries of them list it once more, for they may
+  // have passed the place. Those of a coordinator after this one list it from its begin.
+  void Loaded(const std::set<std::string>& nodes);
+
   absl::StatusOr<RecoveryView> Get(RecoveryId id);
   // The newest first.
   std::vector<RecoveryView> All();
@@ -147,6 +151,8 @@ class RecoveryManager {
     RecoveryRecord record;
     RecoveryQueue queue;
     std::optional<std::string> list_after = "";  // the position of the listing; nothing at its end
+    bool listed = false;       // to its end, once at least
+    bool list_again = false;   // once this listing is at its end
     // The life of the node whose blocks the listing leaves out, because it has them; nothing: it is
     // away, and all are lost.
     std::optional<uint64_t> compared_with;

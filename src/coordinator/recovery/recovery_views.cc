@@ -19,9 +19,9 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
   if (view.blocked.empty()) view.blocked = recovery.queue.Blocked(kShownBlocked, clock_->Now());
   view.there_blocks = counts.there;
   if (Ended(recovery.record.state)) return view;
-  // A move that lists once more has counted all of its blocks.
+  // One that lists once more has counted its blocks, but for those that have just come.
   view.listing =
-      recovery.list_after.has_value() && !recovery.all_moved && !InMaintenance(recovery.record);
+      recovery.list_after.has_value() && !recovery.listed && !InMaintenance(recovery.record);
   view.record.done_blocks = counts.done;
   view.record.done_bytes = counts.done_bytes;
   if (!view.listing) {

@@ -37,7 +37,7 @@ Actions RepairCoordinator::HearLocked(RepairId repair_id, Event event) {
   if (found == repairs_.end()) return {};
   Tracked& tracked = found->second;
   Actions actions = tracked.repair.On(std::move(event), clock_->Now());
-  CountStreams(&tracked);
+  Count(&tracked);
   if (tracked.repair.set_aside()) tracked.busy.reset();
   if (tracked.repair.ended() && tracked.busy != nullptr) {
     tracked.busy->Release();

@@ -209,10 +209,10 @@ void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
     const RepairId repair_id = record.repair_id;
     {
       MutexLock lock(&mutex_);
-      repairs_.insert_or_assign(
-          repair_id,
-          Tracked{RepairTracker::Adopt(std::move(record), clock_->Now(), options_.abandon_after),
-                  std::move(stripe)});
+      RepairTracker repair =
+          RepairTracker::Adopt(std::move(record), clock_->Now(), options_.abandon_after);
+      Count(&repairs_.emplace(repair_id, Tracked{std::move(repair), std::move(stripe)})
+                 .first->second);
     }
     Dispatch(repair_id, event::Adopted{});
   }
@@ -403,7 +403,11 @@ absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair, Strip
       return absl::ResourceExhaustedError("the coordinator is at its limit of " +
                                           std::to_string(max_running_) + " repairs");
     }
-    if (repair.background()) ECPIPE_RETURN_IF_ERROR(CheckRoomForBackground());
+    const auto most = std::max<size_t>(1, static_cast<size_t>(kBackgroundShare * max_running_));
+    if (repair.background() && background_ >= most) {
+      return absl::ResourceExhaustedError("the coordinator is at its limit of " +
+                                          std::to_string(most) + " background repairs");
+    }
     repairs_.emplace(repair_id, Tracked{std::move(repair), std::move(stripe)});
     ++counts_.started;
     actions = HearLocked(repair_id, std::move(event));
@@ -415,28 +419,20 @@ absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair, Strip
 
 absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
                                            const std::string& stripe_id) {
-  for (const auto& [repair_id, tracked] : repairs_) {
-    if (tracked.repair.ended() || tracked.stripe.stripe_id != stripe_id) continue;
-    const RepairRecord& other = tracked.repair.record();
+  for (auto at = storing_.lower_bound({stripe_id, 0});
+       at != storing_.end() && at->first == stripe_id; ++at) {
+    const RepairRecord& other = repairs_.at(at->second).repair.record();
     for (size_t i = 0; i < other.hosts.size(); ++i) {
       if (!absl::c_linear_search(record.block_ids, other.block_ids[i]) &&
           !absl::c_linear_search(record.hosts, other.hosts[i])) {
         continue;
       }
-      return absl::AbortedError("repair " + RepairIdText(repair_id) + " is already storing block " +
-                                other.block_ids[i] + " of the stripe on node " + other.hosts[i]);
+      return absl::AbortedError("repair " + RepairIdText(at->second) +
+                                " is already storing block " + other.block_ids[i] +
+                                " of the stripe on node " + other.hosts[i]);
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status RepairCoordinator::CheckRoomForBackground() {
-  const auto most = std::max<size_t>(1, static_cast<size_t>(kBackgroundShare * max_running_));
-  const auto background = static_cast<size_t>(absl::c_count_if(
-      repairs_, [](const auto& entry) { return entry.second.repair.background(); }));
-  if (background < most) return absl::OkStatus();
-  return absl::ResourceExhaustedError("the coordinator is at its limit of " + std::to_string(most) +
-                                      " background repairs");
 }
 
 std::set<std::string> RepairCoordinator::RunningBlocks() {
@@ -450,8 +446,15 @@ std::set<std::string> RepairCoordinator::RunningBlocks() {
   return blocks;
 }
 
-void RepairCoordinator::CountStreams(Tracked* tracked) {
-  for (const auto& [node, count] : std::exchange(tracked->streams, tracked->repair.Streams())) {
+void RepairCoordinator::Count(Tracked* tracked) {
+  const RepairTracker& repair = tracked->repair;
+  const bool background = repair.background() && !repair.gone();
+  if (background) ++background_;
+  if (std::exchange(tracked->background, background)) --background_;
+  const std::pair of_stripe(tracked->stripe.stripe_id, repair.record().repair_id);
+  storing_.erase(of_stripe);
+  if (repair.hosted() && !repair.ended()) storing_.insert(of_stripe);
+  for (const auto& [node, count] : std::exchange(tracked->streams, repair.Streams())) {
     all_streams_ -= count;
     if ((streams_[node] -= count) == 0) streams_.erase(node);
   }

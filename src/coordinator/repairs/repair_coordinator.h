@@ -195,7 +195,9 @@ class RepairCoordinator {
     // Of facts only the id.
     Stripe stripe;
     std::shared_ptr<BusyNodes::Hold> busy = nullptr;
-    std::map<std::string, uint64_t> streams = {};  // as streams_ counts them
+    // What Count has counted.
+    std::map<std::string, uint64_t> streams = {};
+    bool background = false;
   };
   // What is kept of an ended repair for reports that come late.
   struct Ended {
@@ -234,7 +236,6 @@ class RepairCoordinator {
   // Adds a repair if there is room for it, and dispatches its event.
   absl::StatusOr<RepairGrant> Admit(RepairTracker repair, Stripe stripe, Event event,
                                     const RepairCaller& caller);
-  absl::Status CheckRoomForBackground() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ABORTED if a running repair keeps this hosted repair from beginning.
   absl::Status CheckHosts(const RepairRecord& record, const std::string& stripe_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -250,7 +251,8 @@ class RepairCoordinator {
   Reply Dispatch(RepairId repair_id, Event event, const RepairCaller& caller = {});
   Actions Hear(RepairId repair_id, Event event);
   Actions HearLocked(RepairId repair_id, Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CountStreams(Tracked* tracked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Brings what is known of all repairs together up to date with this one.
+  void Count(Tracked* tracked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What follows, for a repair that has been told already.
   void Follow(RepairId repair_id, Actions actions, Reply* reply);
   // The same for several repairs, side by side.
@@ -333,6 +335,10 @@ class RepairCoordinator {
   // That all running repairs send, by node, without zeros: each heartbeat asks for them.
   std::map<std::string, uint64_t> streams_ ABSL_GUARDED_BY(mutex_);
   uint64_t all_streams_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Those in repairs_ that are in the background, and the hosted ones that have not ended, by
+  // stripe: what begins is not compared with all that runs.
+  size_t background_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<std::pair<std::string, RepairId>> storing_ ABSL_GUARDED_BY(mutex_);
   std::deque<LeftBehind> left_behind_ ABSL_GUARDED_BY(mutex_);  // for Expire to cancel
   RepairId last_ticked_ ABSL_GUARDED_BY(mutex_) = 0;  // Expire goes on with the repair after it
   // Ended repairs that the journal could not record yet, and therefore still has as running. They

@@ -12,7 +12,7 @@ namespace {
 
 // The groups that a pool's blocks are of, each once and in order. A node has one block of a group
 // at a time, and of two in haste the first one's generation is taken.
-std::vector<GroupKey> GroupsOf(const std::vector<InternalBlock>& blocks) {
+std::vector<GroupKey> GroupsOf(const BlockList& blocks) {
   std::vector<GroupKey> groups;
   for (const InternalBlock& block : blocks) {
     const int64_t group = GroupOfBlock(block.id);
@@ -30,7 +30,7 @@ uint16_t BlocksThatExist(const HdfsGroup& facts) {
   return blocks;
 }
 
-void MarkBlocks(const std::vector<InternalBlock>& blocks, const std::vector<GroupKey>& groups,
+void MarkBlocks(const BlockList& blocks, const std::vector<GroupKey>& groups,
                 std::vector<uint16_t>* found) {
   auto group = groups.begin();
   for (auto block = blocks.begin(); block != blocks.end() && group != groups.end();) {
@@ -39,9 +39,7 @@ void MarkBlocks(const std::vector<InternalBlock>& blocks, const std::vector<Grou
       group = std::lower_bound(group, groups.end(), id,
                                [](const GroupKey& a, int64_t wanted) { return a.id < wanted; });
     } else if (id < group->id) {
-      block =
-          std::lower_bound(block, blocks.end(), group->id,
-                           [](const InternalBlock& a, int64_t wanted) { return a.id < wanted; });
+      block = blocks.LowerBound(group->id);
     } else {
       const auto bit = static_cast<uint16_t>(1 << IndexInGroup(block->id));
       if (block->stamp == group->stamp) {

@@ -2,6 +2,8 @@
 #include "coordinator/sources/reported_blocks.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/status.h"
@@ -24,23 +26,94 @@ std::vector<InternalBlock> AddedInOrder(const BlockChanges& changes) {
   return added;
 }
 
-std::vector<InternalBlock> Changed(const std::vector<InternalBlock>& before, BlockChanges changes) {
-  const std::vector<InternalBlock> added = AddedInOrder(changes);
-  std::sort(changes.removed.begin(), changes.removed.end());
+// A piece's blocks with these changes; both are in order.
+std::vector<InternalBlock> Changed(std::span<const InternalBlock> before,
+                                   std::span<const InternalBlock> added,
+                                   std::span<const int64_t> removed) {
   std::vector<InternalBlock> after;
   after.reserve(before.size() + added.size());
   // Of equal ids the first range's goes first, and that is the newer entry.
   std::set_union(added.begin(), added.end(), before.begin(), before.end(),
                  std::back_inserter(after), ByBlockId);
   std::erase_if(after, [&](const InternalBlock& block) {
-    return std::binary_search(changes.removed.begin(), changes.removed.end(), block.id) &&
+    return std::binary_search(removed.begin(), removed.end(), block.id) &&
            !std::binary_search(added.begin(), added.end(), block, ByBlockId);
   });
-  after.shrink_to_fit();
   return after;
 }
 
+uint64_t BytesOf(std::span<const InternalBlock> blocks) {
+  return std::accumulate(
+      blocks.begin(), blocks.end(), uint64_t{0},
+      [](uint64_t sum, const InternalBlock& block) { return sum + block.bytes; });
+}
+
 }  // namespace
+
+BlockList::BlockList(const std::vector<InternalBlock>& blocks)
+    : size_(blocks.size()), bytes_(BytesOf(blocks)) {
+  Append(blocks);
+}
+
+bool operator==(const BlockList& a, const BlockList& b) {
+  return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
+}
+
+BlockList::Iterator BlockList::LowerBound(int64_t id) const {
+  const auto piece = std::partition_point(
+      pieces_.begin(), pieces_.end(), [&](const auto& each) { return each->back().id < id; });
+  if (piece == pieces_.end()) return end();
+  const auto block =
+      std::lower_bound((*piece)->begin(), (*piece)->end(), InternalBlock{id, 0, 0}, ByBlockId);
+  return {piece, static_cast<size_t>(block - (*piece)->begin())};
+}
+
+void BlockList::Append(std::vector<InternalBlock> blocks) {
+  // What has become small does not stay a piece by itself.
+  if (!pieces_.empty() && pieces_.back()->size() + blocks.size() <= kMostOfAPiece / 2) {
+    blocks.insert(blocks.begin(), pieces_.back()->begin(), pieces_.back()->end());
+    pieces_.pop_back();
+  }
+  const size_t pieces = (blocks.size() + kMostOfAPiece - 1) / kMostOfAPiece;
+  for (size_t i = 0; i < pieces; ++i) {
+    const std::span piece = std::span(blocks).subspan(0, blocks.size() * (i + 1) / pieces)
+                                .subspan(blocks.size() * i / pieces);
+    pieces_.push_back(std::make_shared<const Piece>(piece.begin(), piece.end()));
+  }
+}
+
+void BlockList::Change(const BlockChanges& changes) {
+  const std::vector<InternalBlock> added = AddedInOrder(changes);
+  std::vector<int64_t> removed = changes.removed;
+  std::sort(removed.begin(), removed.end());
+  if (added.empty() && removed.empty()) return;
+  const Pieces before = std::exchange(pieces_, {});
+  size_ = 0;
+  auto add = added.begin();
+  auto remove = removed.begin();
+  // An id belongs to the last piece that does not begin above it, or else to the first one.
+  for (size_t i = 0; i < std::max<size_t>(before.size(), 1); ++i) {
+    auto add_end = added.end();
+    auto remove_end = removed.end();
+    if (i + 1 < before.size()) {
+      const InternalBlock& next = before[i + 1]->front();
+      add_end = std::lower_bound(add, add_end, next, ByBlockId);
+      remove_end = std::lower_bound(remove, remove_end, next.id);
+    }
+    const std::span<const InternalBlock> old =
+        before.empty() ? std::span<const InternalBlock>() : std::span(*before[i]);
+    if (add == add_end && remove == remove_end) {
+      pieces_.push_back(before[i]);
+    } else {
+      std::vector<InternalBlock> now = Changed(old, {add, add_end}, {remove, remove_end});
+      bytes_ += BytesOf(now) - BytesOf(old);
+      Append(std::move(now));
+    }
+    add = add_end;
+    remove = remove_end;
+  }
+  for (const auto& piece : pieces_) size_ += piece->size();
+}
 
 absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Record(BlockReport report, TimePoint now) {
   const std::shared_ptr<const NodeBlocks> before = Of(report.node);
@@ -52,15 +125,12 @@ absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Record(BlockReport repor
   after.incarnation = report.incarnation;
   after.sequence = report.sequence;
   after.reported = now;
-  for (auto& [pool, changes] : report.pools) {
-    std::vector<InternalBlock>& blocks = after.pools[pool];
-    blocks = Changed(blocks, std::move(changes));
-  }
+  for (const auto& [pool, changes] : report.pools) after.pools[pool].Change(changes);
   std::erase_if(after.pools, [](const auto& pool) { return pool.second.empty(); });
   after.block_count = after.block_bytes = 0;
   for (const auto& [pool, blocks] : after.pools) {
     after.block_count += blocks.size();
-    for (const InternalBlock& block : blocks) after.block_bytes += block.bytes;
+    after.block_bytes += blocks.bytes();
   }
   if (after.block_count > limits_.blocks_of_a_node || after.pools.size() > BlockReport::kMaxPools) {
     return absl::ResourceExhaustedError(
@@ -107,8 +177,7 @@ ReportedBlocks::Nodes ReportedBlocks::All() const {
 const InternalBlock* FindBlockIn(const NodeBlocks& blocks, const std::string& pool, int64_t id) {
   const auto found = blocks.pools.find(pool);
   if (found == blocks.pools.end()) return nullptr;
-  const auto block = std::lower_bound(found->second.begin(), found->second.end(),
-                                      InternalBlock{id, 0, 0}, ByBlockId);
+  const BlockList::Iterator block = found->second.LowerBound(id);
   return block != found->second.end() && block->id == id ? &*block : nullptr;
 }
 

@@ -32,14 +32,15 @@ absl::Status ForgetIn(SqliteDb* db, const std::string& node) {
 
 }  // namespace
 
-std::string PackBlocks(const std::vector<InternalBlock>& blocks) {
+std::string PackBlocks(const BlockList& blocks) {
   std::string packed(blocks.size() * kPackedBytes, '\0');
   const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(packed.data()), packed.size());
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    const size_t at = i * kPackedBytes;
-    PutLittleEndian(bytes, at, static_cast<uint64_t>(blocks[i].id));
-    PutLittleEndian(bytes, at + 8, blocks[i].stamp);
-    PutLittleEndian(bytes, at + 16, blocks[i].bytes);
+  size_t at = 0;
+  for (const InternalBlock& block : blocks) {
+    PutLittleEndian(bytes, at, static_cast<uint64_t>(block.id));
+    PutLittleEndian(bytes, at + 8, block.stamp);
+    PutLittleEndian(bytes, at + 16, block.bytes);
+    at += kPackedBytes;
   }
   return packed;
 }
@@ -154,7 +155,7 @@ absl::StatusOr<LostNode> SqliteLosses::Load(const std::string& node) {
     if (!more) return lost;
     absl::StatusOr<std::vector<InternalBlock>> blocks = UnpackBlocks(pools.Bytes(1));
     if (!blocks.ok()) return Annotate(blocks.status(), "the record of node " + node);
-    lost.blocks.pools.emplace(pools.Bytes(0), *std::move(blocks));
+    lost.blocks.pools.emplace(pools.Bytes(0), BlockList(*blocks));
   }
 }
 

@@ -51,7 +51,7 @@ class SqliteLosses {
 
 // Converts the blocks of a pool to a column of bytes, and back. DATA_LOSS for bytes that PackBlocks
 // cannot have written: blocks out of order or given twice, a block without an id, or half a block.
-std::string PackBlocks(const std::vector<InternalBlock>& blocks);
+std::string PackBlocks(const BlockList& blocks);
 absl::StatusOr<std::vector<InternalBlock>> UnpackBlocks(std::string_view bytes);
 
 }  // namespace ecpipe

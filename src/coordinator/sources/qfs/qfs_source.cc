@@ -132,23 +132,24 @@ bool IsTold(const absl::Status& status) {
 }
 
 // In the order of their ids.
-const std::vector<InternalBlock>& ChunksOf(const NodeBlocks& blocks) {
-  static const std::vector<InternalBlock> kNone;
+const BlockList& ChunksOf(const NodeBlocks& blocks) {
+  static const BlockList kNone;
   const auto pool = blocks.pools.find(kQfsPool);
   return pool == blocks.pools.end() ? kNone : pool->second;
 }
 
 // Which of the lost chunks a node has, in this version or a newer one. It takes a step for each
 // chunk, since all lists have one order.
-std::vector<bool> RebuiltOf(const std::vector<InternalBlock>& lost,
+std::vector<bool> RebuiltOf(const BlockList& lost,
                             const std::vector<std::shared_ptr<const NodeBlocks>>& nodes) {
   std::vector<bool> rebuilt(lost.size());
   for (const auto& node : nodes) {
     size_t i = 0;
+    auto chunk = lost.begin();
     for (const InternalBlock& has : ChunksOf(*node)) {
-      while (i < lost.size() && lost[i].id < has.id) ++i;
-      if (i == lost.size()) break;
-      if (lost[i].id == has.id && has.stamp >= lost[i].stamp) rebuilt[i] = true;
+      for (; chunk != lost.end() && chunk->id < has.id; ++chunk) ++i;
+      if (chunk == lost.end()) break;
+      if (chunk->id == has.id && has.stamp >= chunk->stamp) rebuilt[i] = true;
     }
   }
   return rebuilt;
@@ -419,14 +420,16 @@ absl::StatusOr<NodeLoss> QfsSource::LossOf(const NodeView& node,
   for (const std::string& block_id : running) {
     if (const auto chunk = ParseQfsChunk(block_id); chunk.ok()) repaired.insert(chunk->chunk);
   }
-  const std::vector<InternalBlock>& lost = ChunksOf(*had);
+  const BlockList& lost = ChunksOf(*had);
   const std::vector<bool> rebuilt = RebuiltOf(lost, live.blocks);
-  for (size_t i = 0; i < lost.size(); ++i) {
-    loss.loss.lost.Add(lost[i].bytes);
-    (rebuilt[i] ? loss.loss.rebuilt : loss.loss.outstanding).Add(lost[i].bytes);
-    if (rebuilt[i]) continue;
+  size_t i = 0;
+  for (const InternalBlock& chunk : lost) {
+    const bool is_rebuilt = rebuilt[i++];
+    loss.loss.lost.Add(chunk.bytes);
+    (is_rebuilt ? loss.loss.rebuilt : loss.loss.outstanding).Add(chunk.bytes);
+    if (is_rebuilt) continue;
     ++loss.loss.of_unknown_groups;
-    if (repaired.contains(lost[i].id)) ++loss.loss.repairs_running;
+    if (repaired.contains(chunk.id)) ++loss.loss.repairs_running;
   }
   return loss;
 }

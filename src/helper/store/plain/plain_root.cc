@@ -254,21 +254,54 @@ absl::StatusOr<StoreInventory> PlainRoot::Count() const {
   return inventory;
 }
 
+absl::StatusOr<PlainRoot::Names> PlainRoot::NamesAfter(
+    const std::string& after, const std::shared_ptr<const Opened>& opened) const {
+  Names kept;
+  {
+    MutexLock lock(&mutex_);
+    kept = std::exchange(names_, {});
+  }
+  // The first page of a listing is of what is there now.
+  const bool goes_on = !after.empty() && kept.of == opened && kept.after <= after;
+  if (goes_on && (kept.to_the_end || (!kept.names.empty() && after < kept.names.back()))) {
+    return kept;
+  }
+  Names read{.of = opened, .after = after, .names = {}, .to_the_end = true};
+  const auto keep_first = [&read] {
+    const auto end = read.names.begin() + static_cast<std::ptrdiff_t>(kNamesAtOnce);
+    std::nth_element(read.names.begin(), end, read.names.end());
+    read.names.erase(end, read.names.end());
+    read.to_the_end = false;
+  };
+  ECPIPE_RETURN_IF_ERROR(ForEachName(opened->fd.get(), path, [&](int, const char* name) {
+    if (name <= after) return;
+    if (read.names.size() == 2 * kNamesAtOnce) keep_first();
+    read.names.emplace_back(name);
+  }));
+  if (read.names.size() > kNamesAtOnce) keep_first();
+  std::sort(read.names.begin(), read.names.end());
+  return read;
+}
+
 absl::StatusOr<std::vector<BlockFile>> PlainRoot::List(const std::string& after,
                                                        size_t most) const {
   ECPIPE_RETURN_IF_ERROR(RootFault("count", number));
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Opened> opened_root, Use());
-  const int root_fd = opened_root->fd.get();
-  std::vector<std::string> ids;
-  ECPIPE_RETURN_IF_ERROR(ForEachName(root_fd, path, [&](int, const char* name) {
-    if (name > after) ids.emplace_back(name);
-  }));
-  std::sort(ids.begin(), ids.end());
   std::vector<BlockFile> files;
-  for (const std::string& id : ids) {
-    if (files.size() == most) break;
-    struct stat info{};
-    if (IsFile(root_fd, id.c_str(), &info)) files.push_back(FileOf(id, info));
+  std::string last = after;
+  while (files.size() < most) {
+    ECPIPE_ASSIGN_OR_RETURN(Names read, NamesAfter(last, opened_root));
+    auto name = std::upper_bound(read.names.begin(), read.names.end(), last);
+    for (; name != read.names.end() && files.size() < most; ++name) {
+      last = *name;
+      struct stat info{};
+      if (IsFile(opened_root->fd.get(), name->c_str(), &info)) {
+        files.push_back(FileOf(*name, info));
+      }
+    }
+    if (name == read.names.end() && read.to_the_end) break;
+    MutexLock lock(&mutex_);
+    names_ = std::move(read);
   }
   return files;
 }

@@ -80,7 +80,10 @@ class PlainRoot {
   // Only the counts.
   absl::StatusOr<StoreInventory> Count() const;
 
-  // The first `most` blocks with an id after `after`, in the order of ids.
+  // The first `most` blocks with an id after `after`, in the order of ids. The pages of one listing
+  // share readings of the directory, which are for kNamesAtOnce names each: a block that comes
+  // meanwhile may not be in a later page.
+  static constexpr size_t kNamesAtOnce = 100'000;  // some 7 MB, until the last page
   absl::StatusOr<std::vector<BlockFile>> List(const std::string& after, size_t most) const;
   // Removes the block, and its checksum file after it. NOT_FOUND: it has no such block, or another
   // file of it than this. FAILED_PRECONDITION: another process uses the directory, or nobody can
@@ -91,6 +94,16 @@ class PlainRoot {
   const size_t number;
 
  private:
+  // Names as they were read for the pages of a listing.
+  struct Names {
+    std::shared_ptr<const Opened> of;
+    std::string after;               // all of them are above it
+    std::vector<std::string> names;  // in order
+    bool to_the_end = false;         // there were no more
+  };
+  // Those above `after`: what is kept, if it goes on from there, or what is read now.
+  absl::StatusOr<Names> NamesAfter(const std::string& after,
+                                   const std::shared_ptr<const Opened>& opened) const;
   BlockFile FileOf(const std::string& block_id, const struct stat& info) const;
 
   // What the path leads to. INVALID_ARGUMENT as of Open().
@@ -105,6 +118,7 @@ class PlainRoot {
   mutable std::set<dev_t> disks_above_ ABSL_GUARDED_BY(mutex_);  // of directories above its mount
   mutable absl::Status trouble_ ABSL_GUARDED_BY(mutex_);
   mutable bool was_open_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable Names names_ ABSL_GUARDED_BY(mutex_);  // for the next page
   mutable std::atomic<bool> cleaned_{false};
 };
 

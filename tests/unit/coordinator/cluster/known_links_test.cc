@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <future>
 #include <limits>
+#include <thread>
 
 #include "coordinator/cluster/busy_nodes.h"
 
@@ -63,6 +66,27 @@ TEST(LinkHistory, ForgetsAndRefusesNonsense) {
   history.Forget(clock.Now());
   ASSERT_EQ(history.All().size(), 1u);
   EXPECT_EQ(history.All()[0].from, "c");
+}
+
+// In a cluster of 1,000 nodes those that came first would otherwise be all that is ever known.
+TEST(LinkHistory, ForMorePairsTheOldestMakeRoom) {
+  LinkHistory history(20);
+  FakeClock clock;
+  for (int i = 0; i < 30; ++i) {
+    clock.Advance(seconds(1));
+    const std::string to = std::to_string(i);
+    history.Measured("a", to, 100, clock.Now());
+    history.Measured("a", "1", 100, clock.Now());  // measured again and again
+    history.Together({"a", to}, 100, 200, clock.Now());
+    EXPECT_EQ(history.SpeedOf("a", to), 100);
+    EXPECT_LE(history.Table().pairs.size(), 20u);
+    EXPECT_LE(history.Table().racks.size(), 20u);
+  }
+  EXPECT_EQ(history.SpeedOf("a", "0"), 0);
+  EXPECT_EQ(history.SpeedOf("a", "1"), 100);
+  EXPECT_EQ(history.SpeedOf("a", "20"), 100);
+  EXPECT_GE(history.Table().pairs.size(), 17u) << "not more than a tenth has to go";
+  EXPECT_TRUE(history.Table().racks.contains({"a", "29"}));
 }
 
 TEST(BusyNodes, KnowsWhoHadANodeForItself) {
@@ -295,6 +319,59 @@ TEST_F(KnownLinksTest, ALargeTableIsCopiedOnceASecond) {
   EXPECT_EQ(Measured("a", "new"), 0);
   clock_.Advance(milliseconds(1001));
   EXPECT_EQ(Measured("a", "new"), 1000);
+}
+
+// Its second answer to one thread, which comes while that thread makes a table, has to be waited
+// for.
+class ClockThatHolds : public Clock {
+ public:
+  TimePoint Now() const override {
+    if (held_ && ++asked_ == 2) {
+      holds_.set_value();
+      go_on_.get_future().wait();
+    }
+    return TimePoint() + seconds(1);
+  }
+  int64_t UnixMillis() const override { return 0; }
+  void HoldThisThread() { held_ = true; }
+  void AwaitHold() { holds_.get_future().wait(); }
+  void GoOn() { go_on_.set_value(); }
+
+ private:
+  static thread_local bool held_;
+  mutable std::atomic<int> asked_{0};
+  mutable std::promise<void> holds_;
+  mutable std::promise<void> go_on_;
+};
+thread_local bool ClockThatHolds::held_ = false;
+
+// The copy of 250,000 pairs takes a tenth of a second, and was made under the lock of all plans.
+TEST(KnownLinks, PlansDoNotWaitWhileATableIsMade) {
+  ClockThatHolds clock;
+  KnownLinks links(&clock, nullptr);
+  links.RecordProbe("a", {"b", 1000, 1, 0}, true);
+  ClusterView first;
+  links.FillIn(&first);
+  links.RecordProbe("a", {"c", 1000, 1, 0}, true);
+  std::thread maker([&] {
+    clock.HoldThisThread();
+    ClusterView view;
+    links.FillIn(&view);
+  });
+  clock.AwaitHold();
+  auto planned = std::async(std::launch::async, [&] {
+    ClusterView view;
+    links.FillIn(&view);
+    return links.SpeedsOf({"a"}).size() + view.measured->size();
+  });
+  const bool came = planned.wait_for(seconds(20)) == std::future_status::ready;
+  clock.GoOn();
+  maker.join();
+  EXPECT_TRUE(came);
+  EXPECT_EQ(planned.get(), 1u) << "as of before; one link says nothing of its node";
+  ClusterView last;
+  links.FillIn(&last);
+  EXPECT_EQ(last.measured->size(), 2u);
 }
 
 }  // namespace

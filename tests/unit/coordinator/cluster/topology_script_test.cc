@@ -5,8 +5,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "base/status.h"
 #include "coordinator/cluster/node_registry.h"
@@ -21,12 +26,24 @@ using ::testing::HasSubstr;
 class TopologyScriptTest : public testing::Test {
  protected:
   std::string Script(const std::string& body) {
-    std::ofstream(path_) << "#!/bin/sh\n" << body << "\n";
-    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+    // Renamed, since the one before may just be starting.
+    const std::string written = path_ + ".new";
+    std::ofstream(written) << "#!/bin/sh\n" << body << "\n";
+    std::filesystem::permissions(written, std::filesystem::perms::owner_all);
+    std::filesystem::rename(written, path_);
     return path_;
   }
   absl::StatusOr<std::string> Ask(const std::string& body, const std::string& host = "h1") {
     return TopologyScript(Script(body)).RackOf(host);
+  }
+
+  // Waits for it; empty: it does not come.
+  static std::string Learned(TopologyScript* script, const std::string& host) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (script->Known(host).empty() && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::yield();
+    }
+    return script->Known(host);
   }
 
   const ScratchDirectory scratch_;
@@ -66,9 +83,12 @@ TEST_F(TopologyScriptTest, WhatIsNoRackIsRefused) {
 TEST_F(TopologyScriptTest, WhatIsNoTextIsNoRack) {
   for (const std::string& output : {std::string("/a\0b", 4), std::string("/a\xff"),
                                     std::string("/a\vb"), std::string("/a\x1b[2J")}) {
-    EXPECT_TRUE(absl::IsInvalidArgument(RackOfOutput(output).status())) << output;
+    EXPECT_TRUE(absl::IsInvalidArgument(RacksOfOutput(output, 1).status())) << output;
   }
-  EXPECT_EQ(RackOfOutput("/s\xc3\xbcq-1\r\n").value(), "/s\xc3\xbcq-1");
+  using Racks = std::vector<std::string>;
+  EXPECT_EQ(RacksOfOutput("/s\xc3\xbcq-1\r\n", 1).value(), Racks({"/s\xc3\xbcq-1"}));
+  EXPECT_EQ(RacksOfOutput("/a /b\n/a\n", 3).value(), Racks({"/a", "/b", "/a"}));
+  EXPECT_TRUE(absl::IsInvalidArgument(RacksOfOutput("/a /b", 3).status()));
 }
 
 TEST_F(TopologyScriptTest, FailuresAreNamedAndNotKept) {
@@ -81,12 +101,74 @@ TEST_F(TopologyScriptTest, FailuresAreNamedAndNotKept) {
   EXPECT_EQ(script.RackOf("h1").value(), "/rack");
 }
 
+// What a thousand helpers ask that register at once, after a restart.
+TEST_F(TopologyScriptTest, ManyHostsAreAskedForByFewProcesses) {
+  const std::string go = scratch_.File("go");
+  TopologyScript script(Script("until test -e " + go + "; do sleep 0.01; done; " +  // sleep-ok
+                               "echo process >> " + scratch_.File("log") +
+                               "; for host; do echo /rack/$host; done"),
+                        {.timeout = std::chrono::milliseconds(1)});
+  for (int i = 0; i < 150; ++i) {
+    const absl::Status late = script.RackOf("h" + std::to_string(i)).status();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  }
+  std::ofstream(go) << "go";
+  for (int i = 0; i < 150; ++i) {
+    const std::string host = "h" + std::to_string(i);
+    EXPECT_EQ(Learned(&script, host), "/rack/" + host);
+  }
+  const size_t processes = std::filesystem::file_size(scratch_.File("log")) / 8;
+  EXPECT_LE(processes, 3u) << "one with what had come, and then hundreds";
+}
+
+TEST_F(TopologyScriptTest, OneBadHostSpoilsNothingForTheOthers) {
+  const std::string go = scratch_.File("go");
+  // Also, it takes one host.
+  TopologyScript script(
+      Script("until test -e " + go + "; do sleep 0.01; done; " +  // sleep-ok
+             "test $1 != bad && echo /rack/$1"),
+      {.timeout = std::chrono::milliseconds(1), .pause = std::chrono::milliseconds(1)});
+  for (const char* host : {"a", "bad", "c", "d"}) EXPECT_FALSE(script.RackOf(host).ok());
+  std::ofstream(go) << "go";
+  for (const char* host : {"a", "c", "d"}) {
+    EXPECT_EQ(Learned(&script, host), std::string("/rack/") + host);
+  }
+  EXPECT_EQ(script.Known("bad"), "");
+  Script("echo /mended");
+  EXPECT_EQ(Learned(&script, "bad"), "/mended") << "it is asked again without a caller";
+}
+
+TEST_F(TopologyScriptTest, ARackThatComesLateIsTheNodesAllTheSame) {
+  FakeClock clock;
+  NodeRegistry nodes(&clock, std::chrono::seconds(5), {{"n3", "/table"}}, Script("exit 1"));
+  for (const char* name : {"n1", "n2"}) ASSERT_TRUE(nodes.Register(FakeNode(name)).ok());
+  nodes.Tick();
+  EXPECT_EQ(nodes.Find("n1")->record.rack, "");
+  nodes.SetRacks({{"n2", "/table"}});
+  const uint64_t changes = nodes.changes();
+  Script("echo /script");
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (nodes.Find("n1")->record.rack.empty() && std::chrono::steady_clock::now() < give_up) {
+    nodes.Tick();
+  }
+  EXPECT_EQ(nodes.Find("n1")->record.rack, "/script") << "though it did not register again";
+  EXPECT_EQ(nodes.Find("n2")->record.rack, "/table");
+  EXPECT_GT(nodes.changes(), changes) << "plans look anew";
+}
+
 TEST_F(TopologyScriptTest, OneThatHangsIsKilledWithItsChildren) {
   const std::string pid_file = scratch_.File("pid");
-  for (const char* output : {"", "exec >&-; "}) {
-    const std::string body = output + ("sleep 1000 & echo $! > " + pid_file + "; wait");
-    TopologyScript script(Script(body), {.timeout = std::chrono::milliseconds(300)});
-    EXPECT_FALSE(script.RackOf("h1").ok());
+  constexpr auto kShort = std::chrono::milliseconds(300);
+  constexpr auto kLong = std::chrono::minutes(10);
+  for (const char* output : {"", "exec >&-; ", "stop"}) {
+    const bool stop = std::string(output) == "stop";
+    const std::string body =
+        (stop ? "" : output) + ("sleep 1000 & echo $! > " + pid_file + "; wait");
+    auto script = std::make_unique<TopologyScript>(
+        Script(body), TopologyScript::Options{.timeout = kShort,
+                                              .run_timeout = stop ? Duration(kLong) : kShort});
+    EXPECT_FALSE(script->RackOf("h1").ok());
+    if (stop) script.reset();
     int pid = 0;
     std::ifstream(pid_file) >> pid;
     ASSERT_GT(pid, 0);

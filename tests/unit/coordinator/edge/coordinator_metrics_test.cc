@@ -89,6 +89,49 @@ TEST_F(CoordinatorMetricsTest, TheLimitOfRunningRepairsIsTheOneInEffect) {
   EXPECT_EQ(Value("ecpipe_cluster_running_repairs_limit"), 7);
 }
 
+// Its stripes are counted for that, and in a large cluster that takes seconds.
+TEST_F(CoordinatorMetricsTest, AStorageSystemIsAskedOnceAScrape) {
+  class CountedSource : public StripeSource {
+   public:
+    std::string system() const override { return "counted"; }
+    std::optional<std::string> BlockNamed(const std::string&) const override { return {}; }
+    bool HasNode(const std::string&) const override { return false; }
+    absl::StatusOr<StripeFacts> FactsOf(const std::string&, const std::string&) override {
+      return absl::NotFoundError("none");
+    }
+    absl::StatusOr<ReportedBlocks::Outcome> Record(BlockReport) override {
+      return absl::NotFoundError("none");
+    }
+    std::optional<SourceStatus> Overview() override {
+      ++asked;
+      return SourceStatus{.facts = {.groups = 7}, .degraded = 3, .lost = std::nullopt};
+    }
+    SystemNode NodeOf(const NodeView&) override { return {}; }
+    absl::StatusOr<NodeLoss> LossOf(const NodeView&, const std::set<std::string>&) override {
+      return absl::NotFoundError("none");
+    }
+
+    int asked = 0;
+  };
+  CountedSource source;
+  Metrics metrics;
+  AddCoordinatorMetrics({.repairs = repairs_.get(),
+                         .recoveries = manager_.get(),
+                         .limits = limits_.get(),
+                         .marks = &marks_,
+                         .data_directory = directory_.File(""),
+                         .max_running = 9,
+                         .sources = StripeSources({&source})},
+                        &metrics);
+  const std::string text = metrics.Text();
+  EXPECT_EQ(source.asked, 1);
+  EXPECT_NE(text.find("\necpipe_source_stripes{system=\"counted\"} 7"), std::string::npos) << text;
+  EXPECT_NE(text.find("\necpipe_source_up{system=\"counted\"} 1"), std::string::npos);
+  EXPECT_NE(text.find("\necpipe_source_degraded_stripes{system=\"counted\"} 3"),
+            std::string::npos);
+  EXPECT_EQ(text.find("\necpipe_source_lost_stripes{"), std::string::npos) << "not known";
+}
+
 TEST_F(CoordinatorMetricsTest, TheRoomForTheStateIsKnown) {
   const double free = Value("ecpipe_data_directory_free_bytes").value();
   EXPECT_GT(free, 0);

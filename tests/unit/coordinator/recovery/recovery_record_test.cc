@@ -40,6 +40,40 @@ TEST_F(RecoveryManagerTest, PauseResumeCancel) {
 }
 
 // It was looked up among the recoveries that are kept, and that ended the process.
+// As by somebody who writes files, and whose program does not know that the node is dead.
+TEST_F(RecoveryManagerTest, BlocksThatAreLoadedOntoTheDeadNodeMeanwhileAreRebuilt) {
+  const auto load = [this](const std::string& block_id) {
+    Stripe stripe;
+    {
+      MutexLock lock(&catalog_.mutex);
+      stripe = catalog_.stripes.begin()->second;
+    }
+    stripe.stripe_id = "loaded-" + block_id;
+    for (size_t i = 0; i < stripe.blocks.size(); ++i) {
+      const std::string number = std::to_string(i);
+      stripe.blocks[i] = {.block_id = block_id + number, .node = "n" + number};
+    }
+    ASSERT_TRUE(catalog_.Put({stripe}).ok());
+    manager_->Loaded({"n0", "n1", "n2"});
+  };
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
+  const uint64_t blocks = View(id).record.blocks;
+  // Nobody answers, so that others wait: what has come is known all the same.
+  load("first");
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.blocks == blocks + 1; }));
+  ASSERT_TRUE(manager_->Pause(id).ok());
+  load("second");
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.blocks == blocks + 2; }));
+  ASSERT_TRUE(manager_->Resume(id).ok());
+  ASSERT_TRUE(RunToEnd(id));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+  EXPECT_EQ(View(id).record.done_blocks, blocks + 2);
+  EXPECT_EQ(BlocksOf("n0"), 0u);
+  manager_->Loaded({"n0"});  // it has ended
+  EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+}
+
 TEST_F(RecoveryManagerTest, ARecoveryWhoseEndIsNotStoredYetIsKeptHoweverManyFollow) {
   const RecoveryId first = Begin(Request());
   {

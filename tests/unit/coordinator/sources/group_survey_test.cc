@@ -15,9 +15,9 @@ int64_t Group(int number) { return INT64_MIN + 16 * number; }
 using Shared = std::shared_ptr<const NodeBlocks>;
 
 // Each block is of 100 bytes, for all that the survey cares.
-Shared Node(std::vector<InternalBlock> blocks) {
+Shared Node(const std::vector<InternalBlock>& blocks) {
   NodeBlocks node;
-  node.pools[kPool] = std::move(blocks);
+  node.pools[kPool] = BlockList(blocks);
   return std::make_shared<const NodeBlocks>(std::move(node));
 }
 

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+#include <vector>
+
 namespace ecpipe::reported_blocks_test {
 namespace {
 
@@ -73,6 +77,59 @@ TEST_F(ReportedBlocksTest, AnUnchangedReportIsNewsOfItsTime) {
   Take(ReportOf(2, 1, {}));
   EXPECT_EQ(reported_.Of("n1")->reported, now_);
   EXPECT_EQ(Ids("p").size(), 1u);
+}
+
+// 1,000 nodes report every few seconds.
+TEST_F(ReportedBlocksTest, AReportCopiesOnlyWhatIsNearItsChanges) {
+  constexpr int64_t kBlocks = 100'000;
+  BlockChanges all;
+  for (int64_t i = 1; i <= kBlocks; ++i) all.added.push_back({{-2 * i, 1, 10}, 0});
+  Take(ReportOf(1, 0, {{"p", all}}));
+  const auto before = reported_.Of("n1");
+  ASSERT_EQ(before->block_count, uint64_t{kBlocks});
+  Take(ReportOf(2, 1, {{"p", {{{{-101, 1, 7}, 0}, {{-100'000, 2, 11}, 0}}, {-150'000, -1}}}}));
+  const auto after = reported_.Of("n1");
+  size_t copied = 0;
+  for (const InternalBlock& block : after->pools.at("p")) {
+    if (&block != FindBlockIn(*before, "p", block.id)) ++copied;
+  }
+  EXPECT_GE(copied, 2u);
+  EXPECT_LE(copied, 4 * BlockList::kMostOfAPiece);
+  EXPECT_EQ(after->block_count, uint64_t{kBlocks});
+  EXPECT_EQ(after->block_bytes, before->block_bytes - 10 + 1 + 7);
+  EXPECT_EQ(FindBlockIn(*after, "p", -150'000), nullptr);
+  EXPECT_EQ(FindBlockIn(*before, "p", -100'000)->stamp, 1u) << "who reads the old one goes on";
+}
+
+// Against a set, through growth and decline: pieces are split, and what is left of them joined.
+TEST(BlockList, HoldsWhatASetHolds) {
+  std::mt19937_64 random(20261129);
+  std::map<int64_t, InternalBlock> expected;
+  BlockList list;
+  for (int round = 0; round < 200; ++round) {
+    BlockChanges changes;
+    const bool grows = round < 100;
+    for (uint64_t i = 0; i < (grows ? 200u : 20u); ++i) {
+      const auto id = static_cast<int64_t>(random() % 20'000) - 10'000;
+      changes.added.push_back({{id, random() % 4, random() % 100}, 0});
+    }
+    const int64_t from = static_cast<int64_t>(random() % 20'000) - 10'000;
+    for (int64_t id = from; id < from + (grows ? 10 : 1000); ++id) changes.removed.push_back(id);
+    for (const int64_t id : changes.removed) expected.erase(id);
+    for (const auto& added : changes.added) expected[added.block.id] = added.block;
+    list.Change(changes);
+    std::vector<InternalBlock> in_order;
+    for (const auto& [id, block] : expected) in_order.push_back(block);
+    ASSERT_EQ(std::vector<InternalBlock>(list.begin(), list.end()), in_order) << round;
+    ASSERT_EQ(list, BlockList(in_order));
+    ASSERT_EQ(list.size(), in_order.size());
+    ASSERT_EQ(list.bytes(), BlockList(in_order).bytes());
+    const auto id = static_cast<int64_t>(random() % 20'000) - 10'000;
+    const auto at = expected.lower_bound(id);
+    const auto found = list.LowerBound(id);
+    ASSERT_EQ(found == list.end(), at == expected.end());
+    if (at != expected.end()) ASSERT_EQ(*found, at->second);
+  }
 }
 
 TEST_F(ReportedBlocksTest, ABlockThatIsNamedTwiceIsKeptOnce) {

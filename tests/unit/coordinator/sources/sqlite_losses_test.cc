@@ -31,8 +31,9 @@ class SqliteLossesTest : public testing::Test {
   }
   static NodeBlocks Blocks() {
     NodeBlocks blocks;
-    blocks.pools["BP-1-127.0.0.1-17"] = {{INT64_MIN, 0, 0}, {-1, UINT64_MAX, UINT64_MAX}};
-    blocks.pools["BP-2-127.0.0.1-17"] = {{-2, 1001, 7}};
+    blocks.pools["BP-1-127.0.0.1-17"] =
+        BlockList({{INT64_MIN, 0, 0}, {-1, UINT64_MAX, UINT64_MAX}});
+    blocks.pools["BP-2-127.0.0.1-17"] = BlockList({{-2, 1001, 7}});
     return blocks;
   }
   std::vector<std::string> Nodes() { return losses_->Nodes().value(); }
@@ -81,8 +82,8 @@ TEST_F(SqliteLossesTest, TheLatestCountsAndWhatIsForgottenHasGone) {
 
 TEST_F(SqliteLossesTest, BlocksOfAnySystemAreKept) {
   const std::vector<InternalBlock> chunks = {{65539, 1, 1000}, {65540, 7, 64 << 20}};
-  EXPECT_EQ(UnpackBlocks(PackBlocks(chunks)).value(), chunks);
-  EXPECT_TRUE(absl::IsDataLoss(UnpackBlocks(PackBlocks({{0, 1, 1}})).status()));
+  EXPECT_EQ(UnpackBlocks(PackBlocks(BlockList(chunks))).value(), chunks);
+  EXPECT_TRUE(absl::IsDataLoss(UnpackBlocks(PackBlocks(BlockList({{0, 1, 1}}))).status()));
 }
 
 TEST_F(SqliteLossesTest, DamageIsFound) {
@@ -93,7 +94,7 @@ TEST_F(SqliteLossesTest, DamageIsFound) {
     Open();
     EXPECT_TRUE(absl::IsDataLoss(losses_->Load("n1").status())) << blocks;
   }
-  const std::string packed = PackBlocks({{-3, 1, 1}, {-2, 1, 1}});
+  const std::string packed = PackBlocks(BlockList({{-3, 1, 1}, {-2, 1, 1}}));
   EXPECT_TRUE(UnpackBlocks(packed).ok());
   EXPECT_TRUE(absl::IsDataLoss(UnpackBlocks(packed.substr(24) + packed.substr(0, 24)).status()));
   EXPECT_TRUE(absl::IsDataLoss(UnpackBlocks(packed.substr(0, 24) + packed.substr(0, 24)).status()));

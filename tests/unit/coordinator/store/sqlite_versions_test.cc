@@ -222,7 +222,7 @@ TEST_F(SqliteVersionsTest, LossesAndLimitsAreRead) {
   const LostNode lost = SqliteLosses::Open(path_).value()->Load("n8").value();
   EXPECT_EQ(lost.record.rack, "/r");
   EXPECT_EQ(lost.heard_unix_ms, 12);
-  const std::map<std::string, std::vector<InternalBlock>> pools = {{"BP-1", {{-2, 1001, 7}}}};
+  const std::map<std::string, BlockList> pools = {{"BP-1", BlockList({{-2, 1001, 7}})}};
   EXPECT_EQ(lost.blocks.pools, pools);
   Limits limits;
   limits.cluster = {.repair_bytes_per_second = 125'000.0, .max_running = 7};

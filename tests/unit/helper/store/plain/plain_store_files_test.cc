@@ -37,6 +37,20 @@ TEST_F(PlainStoreTest, ListsFilesInTheOrderOfIdsPageByPage) {
   EXPECT_EQ(store_->ListFiles("d", 1).value().front().bytes, 1u);
 }
 
+// A page that read the whole directory for itself would see what has come meanwhile.
+TEST_F(PlainStoreTest, PagesOfAListingShareOneReading) {
+  for (const char* id : {"a", "b", "c", "d", "e"}) Put(first_ + "/" + id, "x");
+  using Ids = std::vector<std::string>;
+  EXPECT_EQ(IdsOf(store_->ListFiles("", 2).value()), Ids({"a", "b"}));
+  Put(first_ + "/cc", "x");
+  std::filesystem::remove(first_ + "/d");
+  EXPECT_EQ(IdsOf(store_->ListFiles("b", 2).value()), Ids({"c", "e"})) << "without what is gone";
+  EXPECT_EQ(IdsOf(store_->ListFiles("e", 2).value()), Ids());
+  EXPECT_EQ(IdsOf(store_->ListFiles("", 2).value()), Ids({"a", "b"}));
+  EXPECT_EQ(IdsOf(store_->ListFiles("b", 9).value()), Ids({"c", "cc", "e"})) << "another listing";
+  EXPECT_EQ(IdsOf(store_->ListFiles("a", 9).value()), Ids({"b", "c", "cc", "e"})) << "not kept";
+}
+
 TEST_F(PlainStoreTest, AListIsWholeOrAnError) {
   Put(first_ + "/a", "x");
   ArmFault("plain_store.count1", {});
