@@ -215,7 +215,7 @@ void RepairTracker::CountFailed(const SlicesLeft& missing) {
   ++failed_attempts_;
   const uint64_t left = missing.bytes() * attempt_.sub_blocks;
   bound_.Failed(left < least_left_ || attempt_.missing_bytes < least_heard_);
-  least_heard_ = std::min(least_heard_, attempt_.missing_bytes);  // the next attempt notes the other
+  least_heard_ = std::min(least_heard_, attempt_.missing_bytes);
 }
 
 void RepairTracker::PlanNextAttempt(RepairRequest request, const Suspects& suspects,

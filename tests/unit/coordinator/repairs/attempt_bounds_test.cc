@@ -92,7 +92,8 @@ TEST_F(AttemptBounds, WhatChecksToldBeforeIsNoNews) {
   absl::Status status;
   int attempts = 0;
   for (; status.ok() && attempts < 100; ++attempts) {
-    const auto checked = coordinator_.CheckProgress(grant.repair_id, grant.part.attempt, 390, false);
+    const auto checked =
+        coordinator_.CheckProgress(grant.repair_id, grant.part.attempt, 390, false);
     ASSERT_TRUE(checked.ok()) << checked.status();
     const auto next = coordinator_.ResumeRepair(request_, After(grant));
     status = next.status();
