@@ -243,6 +243,8 @@ class RepairCoordinator {
                                      const RepairCaller& caller);
   // ABORTED: it has been loaded anew since the repair began, and slices of both must not be mixed.
   absl::Status CheckSameStripe(RepairId repair_id, const Stripe& now);
+  // The same of a repair that an earlier process may have begun.
+  static absl::Status CheckSameStripe(const ResumePoint& from, const Stripe& now);
   void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
 
   // dispatcher.cc. Tells the repair of the event, does what follows, and tells it what came of

@@ -164,10 +164,14 @@ class FakeHelpers : public HelperGateway {
       FoundBlocks found;
       for (const std::string& block_id : question.block_ids) {
         const auto lacks = missing.find(block_id);
+        const auto stored = stored_sha256.find(block_id);
+        const std::string sha256 = stored == stored_sha256.end() ? "" : stored->second;
         if (lacks == missing.end()) {
-          found.emplace_back(1000);
+          found.emplace_back(FoundBlock{1000, sha256});
+        } else if (lacks->second.ok()) {
+          found.emplace_back(FoundBlock{*lacks->second, sha256});
         } else {
-          found.emplace_back(lacks->second);
+          found.emplace_back(lacks->second.status());
         }
       }
       given.emplace_back(std::move(found));
@@ -180,6 +184,7 @@ class FakeHelpers : public HelperGateway {
   std::set<std::string> down;
   std::map<std::string, absl::StatusOr<uint64_t>>
       missing;                  // what is found of these; no part can read them
+  std::map<std::string, std::string> stored_sha256;  // of blocks that are found
   std::set<std::string> wrong;  // have a block of another length
   std::set<std::string> busy;   // at a limit of their own
   std::set<std::string> silent;
