@@ -307,6 +307,9 @@ class RepairCoordinator {
   void TakeLeftBehind(std::vector<Heard>* heard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Asks silent nodes whether they answer again.
   void ProbeSilent();
+  // Whether the catalog has other bytes of the block by now: what was said of those before says
+  // nothing of these.
+  bool IsLoadedAnew(const LocalBlock& block);
   // Records that a helper found its block corrupt when it opened it.
   void ReportOpened(const HelperGateway::Handout& handout, const absl::Status& status);
   // Journal::Record. Counts what that does not take, and says so now and then.

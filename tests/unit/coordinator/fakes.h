@@ -89,6 +89,11 @@ class FakeHelpers : public HelperGateway {
       const bool lacks = std::any_of(
           handout.part.hops.begin(), handout.part.hops.end(),
           [&](const HopSpec& hop) { return hop.block && missing.contains(hop.block->block_id); });
+      const bool is_another = std::any_of(
+          handout.part.hops.begin(), handout.part.hops.end(), [&](const HopSpec& hop) {
+            const auto stored = stored_sha256.find(hop.block ? hop.block->block_id : "");
+            return stored != stored_sha256.end() && stored->second != hop.block->sha256;
+          });
       EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
       if (busy.contains(handout.helper.node)) {
         statuses.emplace_back(absl::ResourceExhaustedError(handout.helper.node + ": at its limit"));
@@ -100,6 +105,8 @@ class FakeHelpers : public HelperGateway {
         statuses.emplace_back(absl::CancelledError("not waited for"));
       } else if (is_down) {
         statuses.emplace_back(absl::UnavailableError(handout.helper.node + ": refused"));
+      } else if (is_another) {
+        statuses.emplace_back(absl::DataLossError(handout.helper.node + ": another block"));
       } else if (lacks) {
         statuses.emplace_back(absl::NotFoundError(handout.helper.node + ": no such block"));
       } else {
