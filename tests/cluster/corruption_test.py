@@ -268,8 +268,8 @@ class WithoutChecksumFiles(CorruptionCase):
             self.block(1, 5)["block_id"], "-d", several))
         self.assertEqual(list(several.iterdir()), [])
 
-        # Of a range the manifest knows nothing. A reader has had the bytes when their end is compared,
-        # and is told.
+        # Of a range the manifest knows nothing. A reader has had the bytes when their end is
+        # compared, and is told.
         place = self.cluster.block_file(lost["block_id"])
 
         def read() -> None:
