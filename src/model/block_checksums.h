@@ -2,14 +2,20 @@
 // Checksum files of the plain-directory layout: CRC32C of each chunk of a block, in a file beside
 // it. Block X has the checksum file .crc32c.X.
 //
-//   header (24 bytes, all integers little-endian)
+//   header (304 bytes, all integers little-endian)
 //     0  "ECPC"            magic
-//     4  u8   1            version
+//     4  u8   2            version
 //     5  3 bytes 0         reserved
 //     8  u64  length of the block
 //    16  u32  chunk bytes  4096
-//    20  u32  CRC32C of bytes 0..19
+//    20  32 bytes          SHA-256 of the whole block
+//    52  248 bytes         the block's id, and zeros behind it
+//   300  u32  CRC32C of bytes 0..299
 //   then for each chunk  u32  CRC32C of its bytes; the last chunk may be short
+//
+// The id and the SHA-256 say which block this is, and which of those that had its name in turn:
+// both files of a block can come back together from a time when it had other bytes, or be exchanged
+// with those of another block (docs/design/010-corruption.md).
 //
 // The entries have no checksum of their own: a damaged one makes its chunk look damaged, and the
 // repair of the block writes both anew.
@@ -59,17 +65,18 @@ class ChecksumFileWriter {
   // The next bytes of the block, in order.
   absl::Status Append(std::span<const uint8_t> bytes);
   // Makes the file durable under its name, in the place of an older one. Once, after the last byte.
-  absl::Status Commit();
+  // `sha256`: of all bytes, 64 lower-case hexadecimal digits; INVALID_ARGUMENT otherwise.
+  absl::Status Commit(const std::string& sha256);
 
   const std::string& path() const { return file_.path(); }
 
  private:
-  ChecksumFileWriter(AtomicFile file, uint64_t entries_offset)
-      : file_(std::move(file)), entries_offset_(entries_offset) {}
+  ChecksumFileWriter(AtomicFile file, std::string block_id);
   void EndChunk();
   absl::Status FlushEntries();
 
   AtomicFile file_;
+  std::string block_id_;
   uint64_t block_bytes_ = 0;
   uint32_t chunk_crc_ = 0;
   std::vector<uint8_t> entries_;  // not written yet
@@ -79,18 +86,24 @@ class ChecksumFileWriter {
 // An open checksum file. Used by one thread.
 class ChecksumFile {
  public:
-  // DATA_LOSS: the file is not a checksum file for a block of `block_bytes`.
-  static absl::StatusOr<ChecksumFile> Open(UniqueFd fd, uint64_t block_bytes);
+  // DATA_LOSS: the file is not a checksum file for this block, of `block_bytes` bytes.
+  static absl::StatusOr<ChecksumFile> Open(UniqueFd fd, const std::string& block_id,
+                                           uint64_t block_bytes);
+
+  // Of the whole block, as it was stored: 64 lower-case hexadecimal digits.
+  const std::string& sha256() const { return sha256_; }
 
   // The checksum of a chunk of the block. With `at_once` it returns nothing instead of waiting for
   // a disk. DATA_LOSS: the file is too short.
   absl::StatusOr<std::optional<uint32_t>> Find(uint64_t chunk, bool at_once);
 
  private:
-  ChecksumFile(UniqueFd fd, uint64_t chunks) : fd_(std::move(fd)), chunks_(chunks) {}
+  ChecksumFile(UniqueFd fd, std::string sha256, uint64_t chunks)
+      : fd_(std::move(fd)), sha256_(std::move(sha256)), chunks_(chunks) {}
   absl::StatusOr<bool> LoadWindow(uint64_t first_chunk, bool at_once);
 
   UniqueFd fd_;
+  std::string sha256_;
   uint64_t chunks_;
   // Entries around the last one that was asked for: memory does not grow with the block.
   uint64_t window_first_ = 0;

@@ -18,6 +18,12 @@ namespace ecpipe {
 // The block that the status names as corrupt; empty if it names none.
 std::string CorruptBlockOf(const absl::Status& status);
 
+// The block that a store has under this id: `stored`, the SHA-256 that it had when it was stored,
+// must be the one `expected`. An empty one is not known, and nothing is compared. DATA_LOSS about
+// the block otherwise: it is another one, such as that of a time when its node was away.
+[[nodiscard]] absl::Status CheckStoredAs(const std::string& block_id, const std::string& stored,
+                                         const std::string& expected);
+
 // What a helper says of a block that it has read from beginning to end. A block that does not match
 // its checksums is DATA_LOSS instead.
 struct WholeBlock {

@@ -77,6 +77,8 @@ struct RepairGrant {
   RepairPart part;  // the requestor's own; without hops if nodes store the blocks
   std::string scheme;
   std::string stripe_id;
+  // Stands for what the catalog says of the stripe's bytes. Empty: the catalog does not have it.
+  std::string stripe_digest;
   std::vector<uint64_t> block_lengths;  // of the wanted blocks, in the request's order
   PlanCost cost;
   std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
@@ -91,6 +93,7 @@ struct ResumePoint {
   SlicesLeft left;
   std::string scheme;    // the scheme of that attempt
   absl::Status failure;  // why it failed, with the node at fault (model/fault.h)
+  std::string stripe_digest = {};  // of that attempt's grant
 };
 
 // How a repair ended, as its requestor says.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,6 +25,10 @@ class BlockReader {
   virtual std::optional<ChecksumKind> checksum() const { return std::nullopt; }
   // Whether all that is read is compared with checksums that the store keeps of the block.
   virtual bool has_checksums() const { return false; }
+
+  // The SHA-256 that the block had as a whole when it was stored, 64 lower-case hexadecimal digits:
+  // it tells blocks apart that had the same name in turn. Empty: the store does not keep it.
+  virtual std::string stored_sha256() const { return ""; }
 
   // Fills `out` from `offset` on; the caller asks only for bytes below bytes(). May block on a
   // disk. DATA_LOSS: the store's own checksums say that the bytes are damaged, or the block has

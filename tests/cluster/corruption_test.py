@@ -5,7 +5,10 @@ left out from then on, and repaired by the command that the status proposes."""
 
 from __future__ import annotations
 
+import json
+import random
 import shlex
+import shutil
 import subprocess
 import unittest
 from pathlib import Path
@@ -126,6 +129,66 @@ class WithChecksumFiles(CorruptionCase):
         self.fails(NO_SURVIVORS, "read", bad["block_id"], "--scheme", "direct",
                    "-o", self.work / "never")
         self.repair_as_proposed(self.wait_reported(bad), content)
+
+    def load_another(self, seed: int, but: int | None = None) -> list[dict[str, str]]:
+        """Encodes other data under the same name, and loads them. The blocks of its only stripe, of
+        which the one with the index `but` does not get to its node."""
+        source, made = self.work / "other", self.work / f"made-{seed}"
+        source.write_bytes(random.Random(seed).randbytes(400_000))
+        self.cluster.cli("encode", source, "--out", made, "--code", self.code, "--block-size",
+                         "100000", "--name", "doc", "--nodes", ",".join(self.cluster.node_ids))
+        manifest = made / "doc.manifest.json"
+        blocks = json.loads(manifest.read_text())["stripes"][0]["blocks"]
+        for index, block in enumerate(blocks):
+            for file in (made / block["node"]).iterdir() if index != but else ():
+                shutil.copy2(file, self.cluster.data_dir() / block["node"])
+        self.cluster.cli("catalog", "load", manifest)
+        self.other = {block["block_id"]: (made / block["node"] / block["block_id"]).read_bytes()
+                      for block in blocks}
+        return blocks
+
+    def assert_ranges_are_right(self, blocks: list[dict[str, str]]) -> None:
+        for block in blocks:
+            for scheme in ("auto", "rp"):
+                code, content, said = self.read_some(block["block_id"], "--scheme", scheme,
+                                                     "--offset", "777", "--length", "5000")
+                self.assertEqual(code, 0, said)
+                self.assertEqual(content, self.other[block["block_id"]][777:5777], scheme)
+
+    def test_an_old_generation_and_exchanged_files(self) -> None:
+        self.addCleanup(self.cluster.cli, "catalog", "remove", "doc-s00000")
+        self.load_another(1)
+        blocks = self.load_another(2, but=1)  # as if its node had been away
+        stale = blocks[1]
+        done = self.cluster.cli("catalog", "check", "--json", check=False)
+        self.assertEqual([(each["block_id"], each["verdict"])
+                          for each in json.loads(done.stdout)["wrong"]],
+                         [(stale["block_id"], "corrupt")])
+        # Where nothing else has found it, the first read does.
+        self.wait_reported(stale)
+        self.cluster.cli("corrupt", "clear", stale["block_id"])
+        self.assert_ranges_are_right(blocks)
+        known = self.wait_reported(stale)
+        self.assertIn("another one than the catalog has", known["reason"])
+        self.repair_as_proposed(known, self.other[stale["block_id"]])
+        # Two blocks change places, each with its checksum file.
+        a, b = blocks[2], blocks[3]
+        for name in (lambda path: path, lambda path: path.with_name(f".crc32c.{path.name}")):
+            of_a, of_b = (name(self.cluster.block_file(each["block_id"])) for each in (a, b))
+            content = of_a.read_bytes()
+            of_a.write_bytes(of_b.read_bytes())
+            of_b.write_bytes(content)
+        self.assert_ranges_are_right(blocks)
+        wait_until(lambda: {each["block_id"] for each in self.corrupt_blocks()}
+                   == {a["block_id"], b["block_id"]}, HANG, "both to be known")
+        for known in self.corrupt_blocks():
+            self.assertIn("its checksum file is for block doc-s00000-b0", known["reason"])
+            self.cluster.cli(*shlex.split(known["repair"])[1:])
+        self.assertEqual(self.corrupt_blocks(), [])
+        for block in blocks:
+            self.assertEqual(self.bytes_of(block["block_id"]), self.other[block["block_id"]])
+            self.repair(block["block_id"], "--scheme", "direct", "--sha256", block["sha256"])
+        self.assert_nothing_left()
 
     def test_loading_the_manifest_again_says_nothing_of_a_mark(self) -> None:
         bad = self.block(0, 3)

@@ -106,13 +106,12 @@ void HelperHost::EndParts(RepairId repair_id, uint32_t attempt, bool keep) {
   }
 }
 
-std::vector<absl::StatusOr<uint64_t>> HelperHost::FindBlocks(
-    const std::vector<std::string>& block_ids) {
-  std::vector<absl::StatusOr<uint64_t>> found;
+HelperGateway::FoundBlocks HelperHost::FindBlocks(const std::vector<std::string>& block_ids) {
+  HelperGateway::FoundBlocks found;
   for (const std::string& block_id : block_ids) {
     const absl::StatusOr<std::unique_ptr<BlockReader>> opened = store_.Open(block_id);
     if (opened.ok()) {
-      found.emplace_back((*opened)->bytes());
+      found.emplace_back(HelperGateway::FoundBlock{(*opened)->bytes(), (*opened)->stored_sha256()});
     } else {
       found.emplace_back(opened.status());
     }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "coordinator/repairs/helper_gateway.h"
 #include "helper/sessions/session_manager.h"
 #include "helper/sessions/whole_blocks.h"
 #include "model/plan/features.h"
@@ -40,7 +41,7 @@ class HelperHost : public DataHost {
     return sessions_->Progress(repair_id, attempt);
   }
 
-  std::vector<absl::StatusOr<uint64_t>> FindBlocks(const std::vector<std::string>& block_ids);
+  HelperGateway::FoundBlocks FindBlocks(const std::vector<std::string>& block_ids);
 
   absl::StatusOr<WholeBlock> CheckBlock(const std::string& block_id) {
     return whole_blocks_.Check(block_id, [this] { return !alive(); });

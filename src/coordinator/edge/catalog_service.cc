@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/bytes/size_text.h"
 #include "base/bytes/utf8_text.h"
+#include "base/clock.h"
 #include "base/process/log.h"
 #include "base/status.h"
 #include "coordinator/edge/coordinator_service.h"
@@ -225,7 +226,8 @@ grpc::Status CoordinatorServiceImpl::CheckBlocks(grpc::ServerContext*,
   }
   const std::vector<CheckedBlock> checked =
       CheckPresence({request->block_ids().begin(), request->block_ids().end()},
-                    {catalog_, &repairs_->nodes(), &repairs_->corrupt(), helpers_, kFindPatience});
+                    {catalog_, &repairs_->nodes(), &repairs_->corrupt(), helpers_, &Clock::System(),
+                     kFindPatience});
   for (const CheckedBlock& block : checked) {
     v1::CheckBlocksResponse::Block* const added = response->add_blocks();
     added->set_block_id(block.block_id);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <set>
 
+#include "base/bytes/sha256.h"
 #include "base/status.h"
 #include "coordinator/cluster/node_table.h"
 #include "model/block_id.h"
@@ -201,7 +202,8 @@ std::vector<absl::StatusOr<HelperGateway::FoundBlocks>> HelperClient::FindBlocks
       if (found.size() == questions[i].block_ids.size()) break;
       const auto code = static_cast<absl::StatusCode>(block.status_code());
       if (code == absl::StatusCode::kOk) {
-        found.emplace_back(block.bytes());
+        const bool is_sha256 = IsSha256Hex(block.sha256());
+        found.emplace_back(FoundBlock{block.bytes(), is_sha256 ? block.sha256() : ""});
       } else {
         found.emplace_back(absl::Status(code, block.status_message()));
       }

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "model/corrupt_block.h"
 
 namespace ecpipe {
 namespace {
@@ -16,26 +17,28 @@ namespace {
 struct Asked {
   HelperGateway::BlockQuestion question;
   std::vector<size_t> blocks;
-  std::vector<uint64_t> bytes;  // that each should have
+  std::vector<HelperGateway::FoundBlock> expected;  // of each
 };
 
-void Judge(const absl::StatusOr<uint64_t>& answer, uint64_t bytes, CheckedBlock* block) {
-  if (absl::IsNotFound(answer.status())) {
-    block->presence = Presence::kMissing;
-  } else if (!answer.ok()) {
+void Judge(const absl::StatusOr<HelperGateway::FoundBlock>& answer,
+           const HelperGateway::FoundBlock& expected, CheckedBlock* block) {
+  if (!answer.ok()) {
     // A directory that hangs, or has failed, may have the block all the same.
-    block->presence =
-        absl::IsUnavailable(answer.status()) ? Presence::kNotAsked : Presence::kUnreadable;
-  } else if (*answer != bytes) {
-    block->presence = Presence::kWrongLength;
-    block->detail =
-        "it has " + std::to_string(*answer) + " bytes instead of " + std::to_string(bytes);
-    return;
-  } else {
-    block->presence = Presence::kThere;
+    block->presence = absl::IsNotFound(answer.status())      ? Presence::kMissing
+                      : absl::IsUnavailable(answer.status()) ? Presence::kNotAsked
+                                                             : Presence::kUnreadable;
+    block->detail = std::string(answer.status().message());
     return;
   }
-  block->detail = std::string(answer.status().message());
+  if (answer->bytes != expected.bytes) {
+    block->presence = Presence::kWrongLength;
+    block->detail = "it has " + std::to_string(answer->bytes) + " bytes instead of " +
+                    std::to_string(expected.bytes);
+    return;
+  }
+  const absl::Status same = CheckStoredAs(block->block_id, answer->sha256, expected.sha256);
+  block->presence = same.ok() ? Presence::kThere : Presence::kCorrupt;
+  block->detail = std::string(same.message());
 }
 
 // Finds the block in the catalog and its helper among the nodes, if they are there.
@@ -48,7 +51,8 @@ void Prepare(const PresenceCheck& check, size_t number, CheckedBlock* block,
     block->detail = std::string(place.status().message());
     return;
   }
-  block->node = place->stripe.blocks[static_cast<size_t>(place->block_index)].node;
+  const BlockPlace& known = place->stripe.blocks[static_cast<size_t>(place->block_index)];
+  block->node = known.node;
   const std::string corrupt = check.corrupt->Reason(block->block_id, block->node);
   if (!corrupt.empty()) {
     block->presence = Presence::kCorrupt;
@@ -64,7 +68,19 @@ void Prepare(const PresenceCheck& check, size_t number, CheckedBlock* block,
   helper.question.helper = {block->node, node->record.control_address};
   helper.question.block_ids.push_back(block->block_id);
   helper.blocks.push_back(number);
-  helper.bytes.push_back(place->stripe.BytesOf(place->block_index));
+  helper.expected.push_back({place->stripe.BytesOf(place->block_index), known.sha256});
+}
+
+// It may be loaded anew meanwhile: the check reads the block and compares it with what the catalog
+// has then.
+void MarkSuspect(const PresenceCheck& check, const CheckedBlock& block) {
+  check.corrupt->Add({.block_id = block.block_id,
+                      .node = block.node,
+                      .reason = block.detail,
+                      .found_unix_ms = check.clock->UnixMillis(),
+                      .suspect = true,
+                      .undecided = "",
+                      .checks = 0});
 }
 
 }  // namespace
@@ -92,7 +108,8 @@ std::vector<CheckedBlock> CheckPresence(const std::vector<std::string>& block_id
       } else if (i >= answer->size()) {
         block.detail = "the helper has had no time to look for it";
       } else {
-        Judge((*answer)[i], helper.bytes[i], &block);
+        Judge((*answer)[i], helper.expected[i], &block);
+        if (block.presence == Presence::kCorrupt) MarkSuspect(check, block);
       }
     }
   }

@@ -20,7 +20,7 @@ enum class Presence {
   kUnreadable,
   kNotAsked,  // the helper does not answer, or has too much to look for
   kUnknown,   // the catalog does not have the block
-  kCorrupt,   // it is marked as corrupt
+  kCorrupt,   // it is marked as corrupt, or another block than the catalog has
 };
 
 struct CheckedBlock {
@@ -35,11 +35,13 @@ struct PresenceCheck {
   NodeRegistry* nodes;
   CorruptBlocks* corrupt;
   HelperGateway* helpers;
+  const Clock* clock;
   Duration patience;  // with all helpers, which are asked at the same time
 };
 
 // Asks each block's helper, which reads no bytes. At most kMaxBlocksInQuestion blocks. One answer
-// for each, in order.
+// for each, in order. A block that is another one than the catalog has becomes a suspect by this:
+// it is checked, and no plan reads it meanwhile.
 std::vector<CheckedBlock> CheckPresence(const std::vector<std::string>& block_ids,
                                         const PresenceCheck& check);
 

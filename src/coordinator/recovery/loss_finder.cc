@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "base/status.h"
+#include "model/corrupt_block.h"
 
 namespace ecpipe {
 namespace {
@@ -13,6 +14,14 @@ namespace {
 // A directory that does not answer may have the block.
 bool CannotTell(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
+// A block of another time under the same name is not the one that was lost.
+bool IsWanted(const HelperGateway::FoundBlock& found, const std::string& block_id,
+              const LossFinder::Page& page) {
+  const auto expected = page.sha256.find(block_id);
+  return expected == page.sha256.end() ||
+         CheckStoredAs(block_id, found.sha256, expected->second).ok();
 }
 
 }  // namespace
@@ -31,6 +40,11 @@ absl::StatusOr<LossFinder::Page> LossFinder::List(const std::string& node,
     const auto code = codes_.Get(on_node.stripe->code);
     if (code.ok()) block.needed = (*code)->k();
     block.holders = HoldersOf(*on_node.stripe, block.block_id);
+    for (const BlockPlace& place : on_node.stripe->blocks) {
+      if (place.block_id == block.block_id && !place.sha256.empty()) {
+        found.sha256[block.block_id] = place.sha256;
+      }
+    }
   }
   return found;
 }
@@ -55,13 +69,14 @@ absl::Status LossFinder::Compare(const HelperAddress& helper, NoAnswer no_answer
     ECPIPE_ASSIGN_OR_RETURN(const HelperGateway::FoundBlocks found,
                             std::move(helpers_->FindBlocks({question}, kPatience).at(0)));
     if (found.empty()) return absl::UnavailableError("node " + helper.node + " gave no answer");
-    for (const absl::StatusOr<uint64_t>& answer : found) {
+    for (const absl::StatusOr<HelperGateway::FoundBlock>& answer : found) {
       if (CannotTell(answer.status()) && no_answer == NoAnswer::kIsAnError) {
         return Annotate(answer.status(), "node " + helper.node);
       }
       const LostBlock& block = page->lost[there.size()];
       // Of a stripe that makes no sense the length is not known.
-      there.push_back(answer.ok() && (block.bytes == 0 || *answer == block.bytes));
+      there.push_back(answer.ok() && (block.bytes == 0 || answer->bytes == block.bytes) &&
+                      IsWanted(*answer, block.block_id, *page));
     }
   }
   std::vector<LostBlock> lost;

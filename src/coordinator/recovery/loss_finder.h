@@ -2,6 +2,7 @@
 // Finds out what a node has lost: the catalog says what was on it, the node what it has.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +25,9 @@ class LossFinder {
 
   struct Page {
     std::vector<LostBlock> lost;
-    std::vector<LostBlock> there;  // the node has them, in their full length
+    std::vector<LostBlock> there;  // the node has them, in their full length and as they are
     std::string next;              // asks for the next page; empty: this was the last
+    std::map<std::string, std::string> sha256;  // by block, where the catalog has one
   };
 
   // All outlive the finder.

@@ -3,12 +3,35 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "base/bytes/sha256.h"
 #include "base/status.h"
 #include "coordinator/repairs/part_builder.h"
 #include "coordinator/repairs/repair_coordinator.h"
 #include "model/plan/random_ids.h"
 
 namespace ecpipe {
+namespace {
+
+absl::Status LoadedAnew(const std::string& stripe_id) {
+  return absl::AbortedError("stripe " + stripe_id +
+                            " was loaded anew while the repair ran, so that what it has is of "
+                            "other bytes; ask for the block again");
+}
+
+// Two stripes have the same one if SameBytes says so of them.
+std::string DigestOf(const Stripe& stripe) {
+  // Ids and codes have no newline.
+  std::string text =
+      stripe.stripe_id + "\n" + stripe.code + "\n" + std::to_string(stripe.block_bytes) + "\n";
+  for (const BlockPlace& place : stripe.blocks) {
+    text += place.block_id + "\n" + place.sha256 + "\n";
+  }
+  Sha256 sha256;
+  sha256.Update({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  return sha256.FinishHex();
+}
+
+}  // namespace
 
 absl::StatusOr<PlannedRepair> RepairCoordinator::Explain(const RepairRequest& request) {
   ECPIPE_ASSIGN_OR_RETURN(const WantedBlocks wanted, Locate(request));
@@ -24,9 +47,12 @@ absl::Status RepairCoordinator::CheckSameStripe(RepairId repair_id, const Stripe
   MutexLock lock(&mutex_);
   const auto found = repairs_.find(repair_id);
   if (found == repairs_.end() || SameBytes(found->second.stripe, now)) return absl::OkStatus();
-  return absl::AbortedError("stripe " + now.stripe_id +
-                            " was loaded anew while the repair ran, so that what it has is of "
-                            "other bytes; ask for the block again");
+  return LoadedAnew(now.stripe_id);
+}
+
+absl::Status RepairCoordinator::CheckSameStripe(const ResumePoint& from, const Stripe& now) {
+  if (from.stripe_digest.empty() || from.stripe_digest == DigestOf(now)) return absl::OkStatus();
+  return LoadedAnew(now.stripe_id);
 }
 
 event::Planned RepairCoordinator::PlanAttempt(RepairId repair_id, const action::Plan& plan) {
@@ -128,6 +154,7 @@ absl::StatusOr<PlannedAttempt> RepairCoordinator::MakeParts(RepairId repair_id,
       attempt.handouts.push_back({{load.node, control->second}, std::move(part)});
     }
   }
+  if (!request.facts) attempt.stripe_digest = DigestOf(planned.stripe);
   attempt.planned = std::move(planned);
   return attempt;
 }

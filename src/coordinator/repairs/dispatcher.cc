@@ -154,11 +154,20 @@ bool RepairCoordinator::IsCorruptWhenOpened(RepairId repair_id, const absl::Stat
   return repair != nullptr && !repair->facts();
 }
 
+bool RepairCoordinator::IsLoadedAnew(const LocalBlock& block) {
+  if (block.sha256.empty()) return false;
+  const absl::StatusOr<BlockLocation> now = catalog_->FindBlock(block.block_id);
+  return now.ok() &&
+         now->stripe.blocks[static_cast<size_t>(now->block_index)].sha256 != block.sha256;
+}
+
 void RepairCoordinator::ReportOpened(const HelperGateway::Handout& handout,
                                      const absl::Status& status) {
   std::set<std::string> block_ids;
   for (const HopSpec& hop : handout.part.hops) {
-    if (hop.block) block_ids.insert(hop.block->block_id);
+    if (!hop.block) continue;
+    if (IsLoadedAnew(*hop.block)) return;
+    block_ids.insert(hop.block->block_id);
   }
   for (const std::string& block_id : block_ids) {
     // The answer names no block. Of two, both are suspects until they have been read.

@@ -64,9 +64,13 @@ class HelperGateway {
   virtual std::vector<absl::Status> EndAttempt(RepairId repair_id, uint32_t attempt,
                                                const std::vector<HelperAddress>& helpers) = 0;
 
-  // What a helper has of the blocks that it was asked for: the length of each, or NOT_FOUND if no
-  // root has it, or why it cannot be opened. There may be only the first ones.
-  using FoundBlocks = std::vector<absl::StatusOr<uint64_t>>;
+  struct FoundBlock {
+    uint64_t bytes = 0;
+    std::string sha256;  // of the whole block when it was stored; empty: its store does not keep it
+  };
+  // What a helper has of the blocks that it was asked for; NOT_FOUND if no root has one, or why it
+  // cannot be opened. There may be only the first ones.
+  using FoundBlocks = std::vector<absl::StatusOr<FoundBlock>>;
   struct BlockQuestion {
     HelperAddress helper;
     std::vector<std::string> block_ids;  // at most kMaxBlocksInQuestion

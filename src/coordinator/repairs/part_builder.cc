@@ -19,9 +19,9 @@ HopSpec SpecOf(const PlanLane& lane, uint32_t lane_index, uint32_t hop_index,
   spec.rows = hop.rows;
   spec.stored_rows = hop.stored_rows;
   if (hop.block_index >= 0) {
-    spec.block =
-        LocalBlock{context.stripe->blocks[static_cast<size_t>(hop.block_index)].block_id,
-                   context.stripe->BytesOf(hop.block_index), hop.coefficients, hop.sub_blocks};
+    const BlockPlace& place = context.stripe->blocks[static_cast<size_t>(hop.block_index)];
+    spec.block = LocalBlock{place.block_id, context.stripe->BytesOf(hop.block_index),
+                            hop.coefficients, hop.sub_blocks, place.sha256};
   }
   return spec;
 }

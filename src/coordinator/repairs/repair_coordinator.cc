@@ -105,6 +105,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
         std::to_string(RepairTracker::kMaxAttempts));
   }
   ECPIPE_ASSIGN_OR_RETURN(const WantedBlocks wanted, Locate(request));
+  if (!request.facts) ECPIPE_RETURN_IF_ERROR(CheckSameStripe(from, wanted.stripe));
   RepairRequest again = request;
   again.left = from.left;
   again.slice_bytes = from.left.grid.slice_bytes;

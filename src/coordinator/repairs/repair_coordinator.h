@@ -244,6 +244,8 @@ class RepairCoordinator {
                                      const RepairCaller& caller);
   // ABORTED: it has been loaded anew since the repair began, and slices of both must not be mixed.
   absl::Status CheckSameStripe(RepairId repair_id, const Stripe& now);
+  // The same of a repair that an earlier process may have begun.
+  static absl::Status CheckSameStripe(const ResumePoint& from, const Stripe& now);
   void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
 
   // dispatcher.cc. Tells the repair of the event, does what follows, and tells it what came of
@@ -307,6 +309,9 @@ class RepairCoordinator {
   void TakeLeftBehind(std::vector<Heard>* heard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Asks silent nodes whether they answer again.
   void ProbeSilent();
+  // Whether the catalog has other bytes of the block by now: what was said of those before says
+  // nothing of these.
+  bool IsLoadedAnew(const LocalBlock& block);
   // Records that a helper found its block corrupt when it opened it.
   void ReportOpened(const HelperGateway::Handout& handout, const absl::Status& status);
   // Journal::Record. Counts what that does not take, and says so now and then.

@@ -171,6 +171,7 @@ void RepairTracker::Hear(event::Started& started) {
                                  .part = std::move(handed.plan.requestor_part),
                                  .scheme = std::move(planned.plan.scheme),
                                  .stripe_id = std::move(planned.stripe.stripe_id),
+                                 .stripe_digest = std::move(handed.plan.stripe_digest),
                                  .block_lengths = std::move(planned.block_lengths),
                                  .cost = std::move(planned.cost),
                                  .checksum = started.checksum}});

@@ -31,6 +31,7 @@ struct PlannedAttempt {
   std::vector<HelperGateway::Handout> handouts;
   RepairPart requestor_part;                     // empty if helpers store the blocks
   std::map<std::string, uint64_t> incarnations;  // of the helpers
+  std::string stripe_digest;                     // RepairGrant's
 };
 
 // What the coordinator knows of a node that has registered, with it or with the one before.

@@ -108,7 +108,7 @@ std::vector<ExtraCopies::Judged> ExtraCopies::Judge(const std::string& node,
     const std::vector<CheckedBlock> checked = CheckPresence(
         {wanted.begin() + static_cast<ptrdiff_t>(begin),
          wanted.begin() + static_cast<ptrdiff_t>(end)},
-        {catalog_, &repairs_->nodes(), &repairs_->corrupt(), helpers_, kFindPatience});
+        {catalog_, &repairs_->nodes(), &repairs_->corrupt(), helpers_, clock_, kFindPatience});
     for (size_t i = begin; i < end; ++i) {
       const CheckedBlock& block = checked[i - begin];
       ExtraCopy& copy = extra[asked[i]].copy;

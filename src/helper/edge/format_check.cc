@@ -153,7 +153,7 @@ absl::Status CheckChecksumFile(int parent, const std::string& name, const std::s
   struct stat own{};
   if (::fstat(fd.get(), &own) != 0) return ErrnoStatus(errno, "look at it");
   const absl::Status fits =
-      ChecksumFile::Open(std::move(fd), static_cast<uint64_t>(info.st_size)).status();
+      ChecksumFile::Open(std::move(fd), block, static_cast<uint64_t>(info.st_size)).status();
   const std::chrono::seconds written(own.st_mtim.tv_sec);
   // The file system's clock may be another one.
   if (absl::IsDataLoss(fits) && std::chrono::abs(unix_now - written) < kMostBetweenNames) {

@@ -109,6 +109,7 @@ grpc::Status HelperServiceImpl::FindBlocks(grpc::ServerContext*,
     const absl::StatusOr<std::unique_ptr<BlockReader>> opened = store_->Open(block_id);
     if (opened.ok()) {
       answer->set_bytes((*opened)->bytes());
+      answer->set_sha256((*opened)->stored_sha256());
     } else {
       answer->set_status_code(static_cast<int>(opened.status().code()));
       answer->set_status_message(CleanText(std::string(opened.status().message())));

@@ -7,6 +7,7 @@
 #include "base/process/log.h"
 #include "base/status.h"
 #include "helper/sessions/zero_ended_block.h"
+#include "model/corrupt_block.h"
 
 namespace ecpipe {
 namespace {
@@ -59,6 +60,7 @@ absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& 
           "block " + wanted->block_id + " has " + std::to_string(block->bytes()) +
           " bytes here, but the coordinator expects " + std::to_string(wanted->bytes));
     }
+    ECPIPE_RETURN_IF_ERROR(CheckStoredAs(wanted->block_id, block->stored_sha256(), wanted->sha256));
     blocks[i] = std::move(block);
   }
   return blocks;

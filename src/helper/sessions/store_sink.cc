@@ -104,6 +104,7 @@ absl::Status StoreSink::Commit() {
   }
   for (const auto& [row, block] : blocks_) ECPIPE_RETURN_IF_ERROR(CheckSha256(block));
   for (auto& [row, block] : blocks_) {
+    if (!block.sha256.empty()) block.writer->NoteSha256(block.sha256);
     ECPIPE_RETURN_IF_ERROR(Annotate(block.writer->Commit(), "store block " + block.block_id));
   }
   return absl::OkStatus();

@@ -38,6 +38,9 @@ class BlockWriter {
   virtual absl::Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes) = 0;
   // Reads back what was written.
   virtual absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) const = 0;
+  // The SHA-256 of all bytes, if the caller has computed it: 64 lower-case hexadecimal digits. A
+  // store that keeps it of its blocks need not compute it then. Before Commit().
+  virtual void NoteSha256(const std::string& sha256) { (void)sha256; }
   // Makes the block durable and then known under its id; it replaces an older one. Call it once,
   // after all bytes were written.
   virtual absl::Status Commit() = 0;

@@ -38,6 +38,7 @@ class HungReads::WatchedBlock : public BlockReader {
   uint64_t bytes() const override { return block_->bytes(); }
   std::optional<ChecksumKind> checksum() const override { return block_->checksum(); }
   bool has_checksums() const override { return block_->has_checksums(); }
+  std::string stored_sha256() const override { return block_->stored_sha256(); }
 
   absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) override {
     const Running running(state_.get(), out.size());

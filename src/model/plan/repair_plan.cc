@@ -91,6 +91,9 @@ absl::Status CheckEdge(const EdgeId& edge, const RepairPart& part, const HopSpec
 absl::Status CheckBlock(const HopSpec& hop, const RepairPart& part) {
   if (!hop.block) return absl::OkStatus();
   if (hop.block->block_id.empty()) return Bad("the block has no id");
+  if (!hop.block->sha256.empty() && !IsSha256Hex(hop.block->sha256)) {
+    return Bad("the block's checksum is not a SHA-256");
+  }
   ECPIPE_RETURN_IF_ERROR(
       CheckColumns(hop.block->sub_blocks, hop.block->coefficients, hop.rows.size(), part.layout));
   if (!part.layout.Fits(hop.block->bytes)) {

@@ -177,6 +177,9 @@ struct LocalBlock {
   uint64_t bytes = 0;                 // the length that it must have; a range beyond it reads zeros
   std::vector<uint8_t> coefficients;  // as in PlanHop
   std::vector<uint32_t> sub_blocks = {0};  // the sub-blocks to read, ascending
+  // The SHA-256 that the whole block must have by its manifest, 64 hexadecimal digits. A store that
+  // keeps it of its blocks compares it: another one is another block. Empty: not known.
+  std::string sha256 = {};
 };
 
 struct HopSpec {

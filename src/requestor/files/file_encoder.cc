@@ -69,9 +69,9 @@ class Created {
   }
 
   // An AtomicFile, or what commits like one.
-  template <typename File>
-  absl::Status Commit(File* file) {
-    const absl::Status committed = file->Commit();
+  template <typename File, typename... Arguments>
+  absl::Status Commit(File* file, const Arguments&... arguments) {
+    const absl::Status committed = file->Commit(arguments...);
     // UNKNOWN: it is there, but perhaps not for good.
     if (committed.ok() || absl::IsUnknown(committed)) files_.push_back(file->path());
     return committed;
@@ -281,7 +281,7 @@ class Encoder {
     }
     for (size_t i = 0; i < n(); ++i) {
       stripe.blocks[i].sha256 = files[i].sha256.FinishHex();
-      ECPIPE_RETURN_IF_ERROR(CommitBlock(stripe.blocks[i].block_id, &files[i]));
+      ECPIPE_RETURN_IF_ERROR(CommitBlock(stripe.blocks[i], &files[i]));
       meter_.Did(options_.block_bytes);
     }
     manifest_.stripes.push_back(std::move(stripe));
@@ -289,13 +289,14 @@ class Encoder {
   }
 
   // The checksums first; block_checksums.h says why.
-  absl::Status CommitBlock(const std::string& block_id, OpenBlockFile* block) {
+  absl::Status CommitBlock(const ManifestBlock& described, OpenBlockFile* block) {
     if (block->checksums) {
-      ECPIPE_RETURN_IF_ERROR(created_.Commit(&*block->checksums));
+      ECPIPE_RETURN_IF_ERROR(created_.Commit(&*block->checksums, described.sha256));
     } else {
       const std::string& path = block->file.path();
-      const std::string directory = path.substr(0, path.size() - block_id.size());
-      ::unlink((directory + ChecksumFileName(block_id)).c_str());  // of a block of this id once
+      const std::string directory = path.substr(0, path.size() - described.block_id.size());
+      // Of a block of this id once.
+      ::unlink((directory + ChecksumFileName(described.block_id)).c_str());
     }
     return created_.Commit(&block->file);
   }

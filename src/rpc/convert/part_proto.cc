@@ -30,6 +30,7 @@ void HopToProto(const HopSpec& hop, v1::Hop* proto) {
     proto->mutable_block()->set_block_id(hop.block->block_id);
     proto->mutable_block()->set_bytes(hop.block->bytes);
     proto->mutable_block()->set_coefficients(BytesText(hop.block->coefficients));
+    proto->mutable_block()->set_sha256(hop.block->sha256);
     for (const uint32_t sub_block : hop.block->sub_blocks) {
       proto->mutable_block()->add_sub_blocks(sub_block);
     }
@@ -96,6 +97,7 @@ absl::StatusOr<HopSpec> HopFromProto(const v1::Hop& proto, const RepairPart& par
     hop.block = LocalBlock{proto.block().block_id(), proto.block().bytes(),
                            BytesOf(proto.block().coefficients())};
     const auto& sub_blocks = proto.block().sub_blocks();
+    hop.block->sha256 = proto.block().sha256();
     if (!sub_blocks.empty()) hop.block->sub_blocks.assign(sub_blocks.begin(), sub_blocks.end());
   }
   for (const v1::HopInput& input : proto.inputs()) {

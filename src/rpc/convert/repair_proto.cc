@@ -68,6 +68,7 @@ void GrantToProto(const RepairGrant& grant, v1::BeginRepairResponse* proto) {
   if (!grant.part.hops.empty()) *proto->mutable_part() = PartToProto(grant.part);
   proto->set_scheme(grant.scheme);
   proto->set_stripe_id(grant.stripe_id);
+  proto->set_stripe_digest(grant.stripe_digest);
   const std::vector<uint64_t>& lengths = grant.block_lengths;
   if (!lengths.empty()) {
     proto->set_block_bytes(*std::min_element(lengths.begin(), lengths.end()));
@@ -87,6 +88,7 @@ absl::StatusOr<RepairGrant> GrantFromProto(const v1::BeginRepairResponse& proto,
   }
   grant.scheme = proto.scheme();
   grant.stripe_id = proto.stripe_id();
+  grant.stripe_digest = proto.stripe_digest();
   ECPIPE_ASSIGN_OR_RETURN(grant.block_lengths, LengthsOf(target, proto));
   grant.checksum = ChecksumFromProto(proto.checksum());
   grant.corrupt = SourcesFromProto(proto.corrupt());
@@ -107,6 +109,7 @@ void ResumeToProto(const ResumePoint& point, v1::BeginRepairRequest::Resume* pro
     added->set_stride(run.stride);
   }
   proto->set_scheme(point.scheme);
+  proto->set_stripe_digest(point.stripe_digest);
   proto->set_status_code(static_cast<int>(point.failure.code()));
   proto->set_status_message(std::string(point.failure.message()));
   proto->set_fault_node(FaultOf(point.failure));
@@ -122,6 +125,7 @@ ResumePoint ResumeFromProto(const v1::BeginRepairRequest::Resume& proto) {
     point.left.missing.push_back({run.first(), run.count(), run.stride()});
   }
   point.scheme = proto.scheme();
+  point.stripe_digest = proto.stripe_digest();
   point.failure = StatusFromWire(proto.status_code(), proto.status_message(), proto.fault_node());
   return point;
 }

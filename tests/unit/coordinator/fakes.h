@@ -89,6 +89,11 @@ class FakeHelpers : public HelperGateway {
       const bool lacks = std::any_of(
           handout.part.hops.begin(), handout.part.hops.end(),
           [&](const HopSpec& hop) { return hop.block && missing.contains(hop.block->block_id); });
+      const bool is_another = std::any_of(
+          handout.part.hops.begin(), handout.part.hops.end(), [&](const HopSpec& hop) {
+            const auto stored = stored_sha256.find(hop.block ? hop.block->block_id : "");
+            return stored != stored_sha256.end() && stored->second != hop.block->sha256;
+          });
       EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
       if (busy.contains(handout.helper.node)) {
         statuses.emplace_back(absl::ResourceExhaustedError(handout.helper.node + ": at its limit"));
@@ -100,6 +105,8 @@ class FakeHelpers : public HelperGateway {
         statuses.emplace_back(absl::CancelledError("not waited for"));
       } else if (is_down) {
         statuses.emplace_back(absl::UnavailableError(handout.helper.node + ": refused"));
+      } else if (is_another) {
+        statuses.emplace_back(absl::DataLossError(handout.helper.node + ": another block"));
       } else if (lacks) {
         statuses.emplace_back(absl::NotFoundError(handout.helper.node + ": no such block"));
       } else {
@@ -164,10 +171,14 @@ class FakeHelpers : public HelperGateway {
       FoundBlocks found;
       for (const std::string& block_id : question.block_ids) {
         const auto lacks = missing.find(block_id);
+        const auto stored = stored_sha256.find(block_id);
+        const std::string sha256 = stored == stored_sha256.end() ? "" : stored->second;
         if (lacks == missing.end()) {
-          found.emplace_back(1000);
+          found.emplace_back(FoundBlock{1000, sha256});
+        } else if (lacks->second.ok()) {
+          found.emplace_back(FoundBlock{*lacks->second, sha256});
         } else {
-          found.emplace_back(lacks->second);
+          found.emplace_back(lacks->second.status());
         }
       }
       given.emplace_back(std::move(found));
@@ -180,6 +191,7 @@ class FakeHelpers : public HelperGateway {
   std::set<std::string> down;
   std::map<std::string, absl::StatusOr<uint64_t>>
       missing;                  // what is found of these; no part can read them
+  std::map<std::string, std::string> stored_sha256;  // of blocks that are found
   std::set<std::string> wrong;  // have a block of another length
   std::set<std::string> busy;   // at a limit of their own
   std::set<std::string> silent;

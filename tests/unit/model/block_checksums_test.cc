@@ -13,6 +13,8 @@
 namespace ecpipe::block_checksums_test {
 namespace {
 
+constexpr char kSha256[] = "541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53";
+
 class BlockChecksumsTest : public testing::Test {
  protected:
   std::string Path() const { return scratch_.File(ChecksumFileName("b")); }
@@ -25,11 +27,12 @@ class BlockChecksumsTest : public testing::Test {
       ASSERT_TRUE(writer.Append(block.subspan(at, std::min<size_t>(1000, block.size() - at))).ok());
     }
     EXPECT_FALSE(std::filesystem::exists(Path()));
-    ASSERT_TRUE(writer.Commit().ok());
+    EXPECT_TRUE(absl::IsInvalidArgument(writer.Commit("abc")));
+    ASSERT_TRUE(writer.Commit(kSha256).ok());
   }
 
-  absl::StatusOr<ChecksumFile> Open(uint64_t block_bytes) {
-    return ChecksumFile::Open(OpenForReading(Path()).value(), block_bytes);
+  absl::StatusOr<ChecksumFile> Open(uint64_t block_bytes, const std::string& block_id = "b") {
+    return ChecksumFile::Open(OpenForReading(Path()).value(), block_id, block_bytes);
   }
 
   static std::vector<uint8_t> Block(size_t bytes) {
@@ -55,6 +58,7 @@ TEST_F(BlockChecksumsTest, HasTheChecksumOfEveryChunk) {
     Write(block);
     auto checksums = Open(bytes);
     ASSERT_TRUE(checksums.ok()) << checksums.status();
+    EXPECT_EQ(checksums->sha256(), kSha256);
     for (size_t at = 0; at < bytes; at += kChecksumChunkBytes) {
       const size_t step = std::min<size_t>(kChecksumChunkBytes, bytes - at);
       const auto found = checksums->Find(at / kChecksumChunkBytes, false);
@@ -68,7 +72,9 @@ TEST_F(BlockChecksumsTest, AFileOfAnotherBlockOrADamagedHeaderIsDataLoss) {
   Write(Block(10'000));
   EXPECT_TRUE(Open(10'000).ok());
   EXPECT_TRUE(absl::IsDataLoss(Open(9'999).status())) << Open(9'999).status();
-  for (const int at : {0, 4, 8, 16, 20, 23}) {
+  const absl::Status of_another = Open(10'000, "c").status();
+  EXPECT_EQ(of_another, absl::DataLossError("its checksum file is for block b"));
+  for (const int at : {0, 4, 8, 16, 20, 51, 52, 53, 299, 300, 303}) {
     std::fstream file(Path(), std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(at);
     const char was = static_cast<char>(file.get());
@@ -84,12 +90,25 @@ TEST_F(BlockChecksumsTest, AFileOfAnotherBlockOrADamagedHeaderIsDataLoss) {
 
 TEST_F(BlockChecksumsTest, AFileThatHasBecomeShortIsDataLoss) {
   Write(Block(10'000));
-  std::filesystem::resize_file(Path(), 24 + 4 * 2);
+  std::filesystem::resize_file(Path(), 304 + 4 * 2);
   auto checksums = Open(10'000);
   ASSERT_TRUE(checksums.ok());
   EXPECT_TRUE(absl::IsDataLoss(checksums->Find(0, false).status()));
-  std::filesystem::resize_file(Path(), 20);
-  EXPECT_TRUE(absl::IsDataLoss(Open(10'000).status()));
+  for (const int bytes : {303, 20, 0}) {
+    std::filesystem::resize_file(Path(), static_cast<uintmax_t>(bytes));
+    EXPECT_EQ(Open(10'000).status(),
+              absl::DataLossError("its checksum file is too short to hold a header"));
+  }
+}
+
+// Of a block of one byte; it says neither of which block it is, nor of which bytes.
+TEST_F(BlockChecksumsTest, AFileOfTheFirstFormatIsRefusedByItsName) {
+  std::ofstream(Path(), std::ios::binary) << std::string("ECPC\1\0\0\0", 8) << std::string(20, 'x');
+  const absl::Status refused = Open(1).status();
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  EXPECT_NE(refused.message().find("has format 1, and this program knows only format 2"),
+            std::string::npos)
+      << refused;
 }
 
 TEST_F(BlockChecksumsTest, NamesAreNoBlockIdsAndFitIntoAFileName) {

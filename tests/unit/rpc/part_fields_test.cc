@@ -53,6 +53,7 @@ const std::map<std::string, std::string>& Known() {
       {"LocalBlock.bytes", kFirst},
       {"LocalBlock.coefficients", kFirst},
       {"LocalBlock.sub_blocks", "sub-blocks"},
+      {"LocalBlock.sha256", kChangesNoByte},
       {"BlockLayout.sub_blocks", "sub-blocks"},
       {"BlockLayout.unit_bytes", "sub-blocks"},
       {"Hop.lane", kFirst},

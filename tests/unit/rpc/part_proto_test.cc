@@ -33,6 +33,7 @@ RepairPart Sample() {
   helper.slices = LaneSlices::Create({{0, 4, 2}, {8, 3, 1}}, part.grid.slice_count()).value();
   helper.rows = {0, 5};
   helper.block = LocalBlock{"blk_1", 4096, {0, 255}};
+  helper.block->sha256 = std::string(64, '5');
   helper.inputs.push_back({{part.repair_id, 3, 1, 0, 0}, Token(1), "a:1", "n0", {0, 5}, {}});
   helper.inputs.push_back({{part.repair_id, 3, 1, 1, 7}, Token(2), "b:2", "n1", {0}, {9, 0}});
   helper.outputs.push_back({{part.repair_id, 3, 1, 2, 0}, Token(240), "n3", {0}});
@@ -60,6 +61,7 @@ void ExpectSameHop(const HopSpec& got, const HopSpec& expected) {
     EXPECT_EQ(got.block->bytes, expected.block->bytes);
     EXPECT_EQ(got.block->coefficients, expected.block->coefficients);
     EXPECT_EQ(got.block->sub_blocks, expected.block->sub_blocks);
+    EXPECT_EQ(got.block->sha256, expected.block->sha256);
   }
   ASSERT_EQ(got.inputs.size(), expected.inputs.size());
   for (size_t i = 0; i < got.inputs.size(); ++i) {
@@ -103,6 +105,9 @@ TEST(PartProto, ChecksumsThatCannotBeAreRefused) {
        {std::string(63, 'a'), std::string(64, 'A'), std::string(1, 0)}) {
     RepairPart part = Sample();
     part.sha256[1] = sha256;
+    EXPECT_TRUE(absl::IsInvalidArgument(PartFromProto(PartToProto(part)).status())) << sha256;
+    part = Sample();
+    part.hops[0].block->sha256 = sha256;
     EXPECT_TRUE(absl::IsInvalidArgument(PartFromProto(PartToProto(part)).status())) << sha256;
   }
   RepairPart part = Sample();

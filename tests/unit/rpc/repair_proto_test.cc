@@ -38,7 +38,8 @@ v1::RepairTarget TwoBlocks() {
 }
 
 TEST(RepairProto, AGrantComesOverTheWireWhole) {
-  const RepairGrant sample = Sample();
+  RepairGrant sample = Sample();
+  sample.stripe_digest = "of its bytes";
   v1::BeginRepairResponse proto;
   GrantToProto(sample, &proto);
   EXPECT_EQ(proto.block_bytes(), 800u) << "an older requestor takes the shortest";
@@ -49,6 +50,10 @@ TEST(RepairProto, AGrantComesOverTheWireWhole) {
   EXPECT_EQ(got->part.hops.size(), 1u);
   EXPECT_EQ(got->scheme, "rp");
   EXPECT_EQ(got->stripe_id, "s");
+  EXPECT_EQ(got->stripe_digest, "of its bytes");
+  v1::BeginRepairRequest::Resume resume;
+  ResumeToProto({.failure = absl::AbortedError(""), .stripe_digest = "of its bytes"}, &resume);
+  EXPECT_EQ(ResumeFromProto(resume).stripe_digest, "of its bytes");
   EXPECT_EQ(got->block_lengths, sample.block_lengths);
   ASSERT_EQ(got->cost.loads.size(), 1u);
   EXPECT_EQ(got->cost.loads[0].node, "n0");

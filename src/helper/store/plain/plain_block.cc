@@ -24,6 +24,8 @@ class PlainBlock : public CheckedFile {
                     checksums ? kChecksumChunkBytes : 0),
         checksums_(std::move(checksums)) {}
 
+  std::string stored_sha256() const override { return checksums_ ? checksums_->sha256() : ""; }
+
  private:
   uint32_t Extend(uint32_t crc, std::span<const uint8_t> bytes) const override {
     return ExtendCrc32c(crc, bytes);
@@ -63,7 +65,8 @@ absl::StatusOr<std::optional<ChecksumFile>> OpenChecksums(int root, const std::s
   if (!S_ISREG(info.st_mode)) {
     return absl::PermissionDeniedError("its checksum file is not a regular file");
   }
-  ECPIPE_ASSIGN_OR_RETURN(ChecksumFile checksums, ChecksumFile::Open(std::move(fd), block_bytes));
+  ECPIPE_ASSIGN_OR_RETURN(ChecksumFile checksums,
+                          ChecksumFile::Open(std::move(fd), block_id, block_bytes));
   return std::optional(std::move(checksums));
 }
 

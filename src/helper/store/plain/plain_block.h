@@ -13,7 +13,7 @@ namespace ecpipe {
 
 // `block` is the open block file of `bytes` bytes; its checksum file, if there is one, is in the
 // directory `root`. DATA_LOSS names the block (corrupt_block.h): here if the checksum file does not
-// fit the block (another length, a damaged header), later from the reader.
+// fit the block (of another block or length, a damaged header), later from the reader.
 //
 // The block is opened before its checksum file, and a writer renames them in the reverse order
 // (block_checksums.h). So if a block is replaced meanwhile, it is read either with its own

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "base/bytes/sha256.h"
 #include "base/clock.h"
 #include "base/file_io.h"
 #include "base/mutex.h"
@@ -54,6 +55,8 @@ class PlainBlockWriter : public BlockWriter {
     return file_.ReadAt(offset, out);
   }
 
+  void NoteSha256(const std::string& sha256) override { sha256_ = sha256; }
+
   absl::Status Commit() override {
     if (!parts_.block_id.empty()) ECPIPE_RETURN_IF_ERROR(CommitChecksums());
     ECPIPE_RETURN_IF_ERROR(file_.Commit());
@@ -69,16 +72,19 @@ class PlainBlockWriter : public BlockWriter {
         ChecksumFileWriter::CreateBelow(parts_.opened->fd.get(), parts_.root->path,
                                         parts_.block_id, kOwnFile));
     std::vector<uint8_t> buffer(64 * size_t{kChecksumChunkBytes});
+    Sha256 sha256;
     for (uint64_t at = 0; at < parts_.bytes; at += buffer.size()) {
       const auto step = static_cast<size_t>(std::min<uint64_t>(buffer.size(), parts_.bytes - at));
       const std::span<uint8_t> piece = std::span(buffer).first(step);
       ECPIPE_RETURN_IF_ERROR(file_.ReadAt(at, piece));
       ECPIPE_RETURN_IF_ERROR(checksums.Append(piece));
+      if (sha256_.empty()) sha256.Update(piece);
     }
-    return checksums.Commit();
+    return checksums.Commit(sha256_.empty() ? sha256.FinishHex() : sha256_);
   }
 
   const Parts parts_;
+  std::string sha256_;  // empty: not known
   AtomicFile file_;
 };
 

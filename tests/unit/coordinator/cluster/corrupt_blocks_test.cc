@@ -313,6 +313,22 @@ TEST_F(CorruptReports, ABlockOfAnotherLengthIsCorrupt) {
   EXPECT_FALSE(coordinator_.corrupt().All()[0].suspect);
 }
 
+TEST_F(CorruptReports, AnotherBlockOfItsNameIsCorruptUnlessItIsTheRightOneByNow) {
+  std::vector<BlockPlace>& places = catalog_.stripes["s1000"].blocks;
+  for (BlockPlace& place : places) place.sha256 = std::string(64, 'a');
+  helpers_.stored_sha256 = {{"b2", std::string(64, 'b')}};
+  // Its manifest is loaded while the helper is asked, and that was said of what was before.
+  helpers_.on_handouts = [&](const auto&) { places[2].sha256 = std::string(64, 'b'); };
+  EXPECT_TRUE(absl::IsAborted(coordinator_.BeginRepair(Request("b0")).status()));
+  EXPECT_TRUE(coordinator_.corrupt().All().empty());
+  helpers_.on_handouts = nullptr;
+  places[2].sha256 = std::string(64, 'a');
+  EXPECT_TRUE(coordinator_.BeginRepair(Request("b0")).ok()) << "the others do";
+  ASSERT_EQ(coordinator_.corrupt().All().size(), 1u);
+  EXPECT_EQ(coordinator_.corrupt().All()[0].block_id, "b2");
+  EXPECT_FALSE(coordinator_.corrupt().All()[0].suspect);
+}
+
 TEST_F(CorruptReports, AReadTakesTheBlockItselfIfNothingSpeaksAgainstIt) {
   RepairRequest request = Request("b0", "auto");
   request.prefer_direct = true;

@@ -29,7 +29,8 @@ class BlockPresenceTest : public testing::Test {
   NodeRegistry nodes_{&clock_, std::chrono::seconds(5), {}, ""};
   CorruptBlocks corrupt_;
   FakeHelpers helpers_;
-  const PresenceCheck check_{&catalog_, &nodes_, &corrupt_, &helpers_, std::chrono::seconds(1)};
+  const PresenceCheck check_{&catalog_, &nodes_, &corrupt_, &helpers_, &clock_,
+                             std::chrono::seconds(1)};
 };
 
 TEST_F(BlockPresenceTest, EachBlockHasItsAnswer) {
@@ -54,6 +55,19 @@ TEST_F(BlockPresenceTest, EachBlockHasItsAnswer) {
   EXPECT_EQ(checked[6].presence, Presence::kUnknown);
   EXPECT_EQ(checked[4].node, "n1");
   EXPECT_EQ(checked[4].block_id, "b1");
+}
+
+TEST_F(BlockPresenceTest, AnotherBlockOfItsNameIsNotTheBlock) {
+  for (BlockPlace& place : catalog_.stripes["s1000"].blocks) place.sha256 = std::string(64, 'a');
+  helpers_.stored_sha256 = {{"b0", std::string(64, 'a')}, {"b1", std::string(64, 'b')}};
+  EXPECT_EQ(Check("b0").presence, Presence::kThere);
+  EXPECT_EQ(Check("b2").presence, Presence::kThere) << "its store does not say";
+  EXPECT_TRUE(corrupt_.All().empty());
+  const CheckedBlock stale = Check("b1");
+  EXPECT_EQ(stale.presence, Presence::kCorrupt);
+  EXPECT_THAT(stale.detail, HasSubstr("it was stored with SHA-256 bbb"));
+  EXPECT_THAT(corrupt_.Suspicion("b1", "n1"), HasSubstr("another one than the catalog has"));
+  EXPECT_TRUE(corrupt_.NextCheck(clock_.Now())) << "it is looked at";
 }
 
 TEST_F(BlockPresenceTest, ABlockThatIsThere) {

@@ -243,19 +243,22 @@ TEST_F(RecoveryManagerTest, ANodeThatComesBackWithoutABlockDoesNotEndIt) {
   Start();
   RecoveryRequest request = Request();
   request.delay_seconds = 1;
+  catalog_.stripes["s1004"].blocks[5].sha256 = std::string(64, 'a');
   const RecoveryId id = Begin(request);
   {
     MutexLock lock(&helpers_.mutex);
     helpers_.missing.emplace("b0", absl::NotFoundError("no root has it"));
     helpers_.missing.emplace("b54", 999);  // one byte is missing
+    helpers_.stored_sha256["b29"] = std::string(64, 'b');  // of other data
   }
   Register("n0");
   ASSERT_TRUE(RunToEnd(id));
   const RecoveryView view = View(id);
   EXPECT_EQ(view.record.state, RecoveryState::kReturned);
-  EXPECT_EQ(view.record.done_blocks, 2u);
-  EXPECT_EQ(view.there_blocks, view.record.blocks - 2);
-  EXPECT_EQ(catalog_.moves.size(), 2u);
+  EXPECT_EQ(view.record.done_blocks, 3u);
+  EXPECT_EQ(view.there_blocks, view.record.blocks - 3);
+  EXPECT_EQ(catalog_.moves.size(), 3u);
+  EXPECT_TRUE(catalog_.moves.contains("b29"));
   EXPECT_TRUE(catalog_.moves.contains("b0"));
   EXPECT_TRUE(catalog_.moves.contains("b54"));
 }

@@ -65,6 +65,9 @@ TEST_F(PartBuilder, WhoTakesBlocksIsToldTheirChecksums) {
   const std::vector<std::string> both = {std::string(64, '0'), std::string(64, '1')};
   for (const auto& [node, part] : *parts) {
     EXPECT_EQ(part.sha256, node[0] == 'R' ? both : std::vector<std::string>{}) << node;
+    if (node[0] == 'R') continue;
+    // Who reads one is told which it is.
+    EXPECT_EQ(part.hops[0].block->sha256, std::string(64, node.back())) << node;
   }
 }
 

@@ -21,8 +21,8 @@ class Attempts : public Repairs {
     return *grant;
   }
   ResumePoint After(const RepairGrant& grant, const absl::Status& failure) const {
-    return {
-        grant.repair_id, grant.part.attempt, {grant.part.grid, {{6, 4, 1}}}, grant.scheme, failure};
+    return {grant.repair_id, grant.part.attempt, {grant.part.grid, {{6, 4, 1}}},
+            grant.scheme,    failure,            grant.stripe_digest};
   }
   std::set<std::string> Helpers() {
     std::set<std::string> nodes;
@@ -210,6 +210,29 @@ TEST_F(Attempts, AResumedRepairWaitsOnlyUntilAbsentHelpersAreDead) {
   clock_.Advance(RepairCoordinator::Options().dead_after);
   EXPECT_TRUE(absl::IsFailedPrecondition(resume()));
   EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kFailed);
+}
+
+// Six of its slices are of the older data.
+TEST_F(Attempts, ARepairThatARestartHasOutlivedIsNotResumedOverOtherData) {
+  for (BlockPlace& place : catalog_.stripes["s1000"].blocks) place.sha256 = std::string(64, 'a');
+  const RepairGrant first = Begin();
+  journal_.records.at(first.repair_id).state = RepairState::kInterrupted;
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  const ResumePoint point = After(first, WithFault(absl::UnavailableError("x"), kFaultUnknown));
+  catalog_.stripes["s1000"].blocks[5].sha256 = std::string(64, 'b');
+  helpers_.rounds = 0;
+  const absl::Status refused = next.ResumeRepair(request_, point).status();
+  EXPECT_TRUE(absl::IsAborted(refused)) << refused;
+  EXPECT_TRUE(Says(refused, "stripe s1000 was loaded anew")) << refused;
+  EXPECT_EQ(helpers_.rounds, 0);
+  // A block that has another place is the same.
+  catalog_.stripes["s1000"].blocks[5].sha256 = std::string(64, 'a');
+  catalog_.stripes["s1000"].blocks[5].node = "n6";
+  ASSERT_TRUE(next.Register(FakeNode("n6")).ok());
+  EXPECT_TRUE(next.ResumeRepair(request_, point).ok());
 }
 
 TEST_F(Attempts, BadResumesAreRefused) {

@@ -55,7 +55,7 @@ class FormatCheck : public ::testing::Test {
     Write(name, text);
     ChecksumFileWriter sums = ChecksumFileWriter::Create(root_, name).value();
     ASSERT_TRUE(sums.Append({reinterpret_cast<const uint8_t*>(text.data()), text.size()}).ok());
-    ASSERT_TRUE(sums.Commit().ok());
+    ASSERT_TRUE(sums.Commit(std::string(64, '0')).ok());
   }
   // A chunk without data; `version` of its header.
   void PutChunk(const std::string& name, int64_t file, int64_t chunk, uint32_t version = 1) const {
@@ -115,12 +115,12 @@ TEST_F(FormatCheck, ChecksumFilesThatDoNotFit) {
   PutBlock("newer", "bytes");
   fs::copy_file(root_ / ".crc32c.good", root_ / ".crc32c.moved");
   Write("moved", "of another length");
-  HdfsVolumeFixture::Overwrite(root_ / ".crc32c.newer", 4, "\x02");
+  HdfsVolumeFixture::Overwrite(root_ / ".crc32c.newer", 4, "\x03");
   const FormatLook look = LookAs(StoreKind::kPlain);
   EXPECT_EQ(look.headers, 3u);
   ASSERT_EQ(look.unreadable.count, 2u);
   for (const FormatLook::Misfit& misfit : look.unreadable.first) {
-    EXPECT_THAT(misfit.what, HasSubstr(misfit.name == "newer" ? "unknown format" : "of 5 bytes"));
+    EXPECT_THAT(misfit.what, HasSubstr(misfit.name == "newer" ? "format 3" : "for block good"));
   }
 }
 

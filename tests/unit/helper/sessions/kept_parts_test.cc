@@ -81,6 +81,7 @@ TEST_F(KeptParts, ABlockThatIsWhatItsManifestKnowsIsStored) {
   const absl::Status ended = WaitForReports(1)[0].status;
   EXPECT_TRUE(ended.ok()) << ended;
   EXPECT_EQ(store_.committed, 1);
+  EXPECT_EQ(store_.noted_sha256, kSha256OfZeros);
 }
 
 TEST_F(KeptParts, ABlockThatIsNotWhatItsManifestKnowsIsNotStored) {

@@ -198,6 +198,21 @@ TEST_F(SessionManagerTest, ABlockOfAnotherLengthIsRefused) {
                 "block block has 1000 bytes here, but the coordinator expects 1001");
 }
 
+// An older one that came back with its node, or one that was exchanged with it.
+TEST_F(SessionManagerTest, AnotherBlockOfItsNameIsRefused) {
+  RepairPart part = Part(1);
+  part.hops[0].block->sha256 = std::string(64, 'a');
+  store_.stored_sha256 = std::string(64, 'b');
+  ExpectRefused(part, absl::StatusCode::kDataLoss,
+                "block block is another one than the catalog has: it was stored with SHA-256 bbb");
+  store_.stored_sha256 = std::string(64, 'a');
+  EXPECT_TRUE(manager_->Start(part).ok());
+  part.repair_id = 2;
+  part.hops[0].outputs[0].edge.repair_id = 2;
+  store_.stored_sha256 = "";
+  EXPECT_TRUE(manager_->Start(part).ok()) << "the store does not keep it";
+}
+
 TEST_F(SessionManagerTest, ABlockWhoseMissingEndIsZerosMayBeShorterButNotLonger) {
   store_.zeros_follow = true;
   RepairPart part = Part(1);

@@ -94,8 +94,10 @@ class Gate {
 
 class BlockOfZeros : public BlockReader {
  public:
-  explicit BlockOfZeros(std::shared_ptr<Gate> disk) : disk_(std::move(disk)) {}
+  BlockOfZeros(std::shared_ptr<Gate> disk, std::string sha256)
+      : disk_(std::move(disk)), sha256_(std::move(sha256)) {}
   uint64_t bytes() const override { return 1000; }
+  std::string stored_sha256() const override { return sha256_; }
   absl::Status ReadAt(uint64_t, std::span<uint8_t> out) override {
     disk_->Pass();
     std::fill(out.begin(), out.end(), uint8_t{0});
@@ -104,6 +106,7 @@ class BlockOfZeros : public BlockReader {
 
  private:
   const std::shared_ptr<Gate> disk_;  // shared with the test: a hung read outlives its part
+  const std::string sha256_;
 };
 
 class FakeStore : public BlockStore {
@@ -112,7 +115,7 @@ class FakeStore : public BlockStore {
     opens.Pass();
     if (throws) throw std::bad_alloc();
     if (block_id != "block") return absl::NotFoundError("block " + block_id + " is not here");
-    return std::make_unique<BlockOfZeros>(disk);
+    return std::make_unique<BlockOfZeros>(disk, stored_sha256);
   }
   absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
                                                       uint64_t bytes) override {
@@ -128,6 +131,8 @@ class FakeStore : public BlockStore {
   bool full = false;
   bool throws = false;
   bool zeros_follow = false;
+  std::string stored_sha256;  // of the block
+  std::string noted_sha256;   // of the last block that was stored; read it once that has ended
   std::atomic<bool> fail_commit{false};
   std::atomic<bool> fail_write{false};
   std::atomic<int> writers{0};  // that exist
@@ -153,6 +158,7 @@ class FakeStore : public BlockStore {
       std::fill(out.begin(), out.end(), uint8_t{0});
       return absl::OkStatus();
     }
+    void NoteSha256(const std::string& sha256) override { owner_->noted_sha256 = sha256; }
     absl::Status Commit() override {
       owner_->commits.Pass();
       EXPECT_EQ(missing_, 0u);

@@ -7,6 +7,7 @@
 
 #include "base/bytes/sha256.h"
 #include "codec/erasure_code.h"
+#include "model/block_checksums.h"
 #include "requestor/files/block_files.h"
 #include "unit/codec/scalar_oracle.h"
 #include "unit/requestor/files/coding_fixture.h"
@@ -244,6 +245,13 @@ TEST_F(FileCoder, ChecksumFilesComeAndGoWithTheirBlocks) {
   std::filesystem::remove(scratch_.File("out/x-s00001-b02"));
   const Manifest manifest = Encoded(Noise(200), options);
   EXPECT_EQ(Tree().size(), 2u + 1 + 2 * 6) << "in, out, the manifest, and two files a block";
+  for (const ManifestBlock& block : manifest.stripes[1].blocks) {
+    UniqueFd file =
+        OpenForReading(scratch_.File("out/" + ChecksumFileName(block.block_id))).value();
+    const auto checksums = ChecksumFile::Open(std::move(file), block.block_id, 50);
+    ASSERT_TRUE(checksums.ok()) << checksums.status();
+    EXPECT_EQ(checksums->sha256(), block.sha256);
+  }
   // One that is left over from a block that is gone must not condemn the next of its id.
   std::filesystem::remove(scratch_.File("out/x.manifest.json"));
   for (int i = 0; i < 6; ++i) std::filesystem::remove(Block(manifest, i / 3, i % 3));

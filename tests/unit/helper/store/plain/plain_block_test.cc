@@ -9,6 +9,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/bytes/sha256.h"
 #include "helper/store/plain/plain_store.h"
 #include "model/block_checksums.h"
 #include "model/corrupt_block.h"
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr size_t kHeaderBytes = 304;  // of a checksum file
 constexpr size_t kBytes = 5 * kChecksumChunkBytes + 123;
 
 class PlainBlockTest : public testing::Test {
@@ -29,7 +31,7 @@ class PlainBlockTest : public testing::Test {
     ASSERT_TRUE(Store(store_.get()).ok());
   }
 
-  absl::Status Store(BlockStore* store) {
+  absl::Status Store(BlockStore* store, const std::string& sha256 = "") {
     auto writer = store->Create("b", kBytes);
     if (!writer.ok()) return writer.status();
     // Not in order.
@@ -40,7 +42,14 @@ class PlainBlockTest : public testing::Test {
         return put;
       }
     }
+    if (!sha256.empty()) (*writer)->NoteSha256(sha256);
     return (*writer)->Commit();
+  }
+
+  std::string Sha256OfContent() const {
+    Sha256 sha256;
+    sha256.Update(content_);
+    return sha256.FinishHex();
   }
 
   void Flip(const std::string& path, size_t at) {
@@ -124,13 +133,13 @@ TEST_F(PlainBlockTest, ABlockThatShrinksWhileItIsReadIsCorrupt) {
 }
 
 TEST_F(PlainBlockTest, ADamagedChecksumFileMakesTheBlockSuspect) {
-  Flip(checksums_, 24 + 4);
+  Flip(checksums_, kHeaderBytes + 4);
   ExpectCorrupt(Read(5'000, 1).status(), "from 4096");
   EXPECT_TRUE(Read(0, 4096).ok());
-  Flip(checksums_, 24 + 4);
-  std::filesystem::resize_file(checksums_, 30);
+  Flip(checksums_, kHeaderBytes + 4);
+  std::filesystem::resize_file(checksums_, kHeaderBytes + 6);
   ExpectCorrupt(Read(0, 1).status(), "too short");
-  Flip(checksums_, 0);
+  Flip(checksums_, 20);
   ExpectCorrupt(store_->Open("b").status(), "header");
 }
 
@@ -151,10 +160,29 @@ TEST_F(PlainBlockTest, ACrashWhileACorruptBlockIsReplacedLeavesItKnownAsCorrupt)
   Flip(path_, 5'000);
   auto writer = ChecksumFileWriter::Create(root_, "b").value();
   ASSERT_TRUE(writer.Append(content_).ok());
-  ASSERT_TRUE(writer.Commit().ok());
+  ASSERT_TRUE(writer.Commit(Sha256OfContent()).ok());
   ExpectCorrupt(Read(5'000, 1).status(), "from 4096");
   ASSERT_TRUE(Store(store_.get()).ok());
   EXPECT_EQ(Read(0, kBytes).value(), content_);
+}
+
+TEST_F(PlainBlockTest, SaysWhatItWasWhenItWasStored) {
+  EXPECT_EQ(store_->Open("b").value()->stored_sha256(), Sha256OfContent());
+  // Who has computed it already is believed.
+  const std::string noted(64, '7');
+  ASSERT_TRUE(Store(store_.get(), noted).ok());
+  EXPECT_EQ(store_->Open("b").value()->stored_sha256(), noted);
+  std::filesystem::remove(checksums_);
+  EXPECT_EQ(store_->Open("b").value()->stored_sha256(), "");
+}
+
+TEST_F(PlainBlockTest, FilesOfAnotherBlockUnderItsNameAreNotTakenForIt) {
+  std::filesystem::rename(path_, scratch_.File("c"));
+  std::filesystem::rename(checksums_, scratch_.File(ChecksumFileName("c")));
+  const absl::Status status = store_->Open("c").status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_EQ(CorruptBlockOf(status), "c");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("its checksum file is for block b"));
 }
 
 TEST_F(PlainBlockTest, AStoreThatWritesNoneKeepsThoseThatAreThereRight) {
