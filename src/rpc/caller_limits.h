@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
-#include "rpc/origin_shares.h"
+#include "net/origin_shares.h"
 
 namespace ecpipe {
 

@@ -32,7 +32,7 @@ struct TlsSession::State {
   const Crls* crls = nullptr;           // of the context
   std::shared_ptr<const void> context;  // shared: files may be replaced while the session runs
   SslPtr ssl;
-  std::set<Role> roles;   // of which the peer must have one
+  std::set<Role> roles;   // of which the peer must have one; empty: any, or none
   std::string node;       // that it must be; empty: any
   std::string peer_node;  // that it is
   absl::Status error;
@@ -97,7 +97,7 @@ int VerifyPeer(int chain_is_good, X509_STORE_CTX* chain) {
 }  // namespace
 
 absl::Status TlsSession::State::CheckPeer(const PeerIdentity& peer) const {
-  bool fits = false;
+  bool fits = roles.empty();
   for (const Role role : peer.roles) fits |= roles.contains(role);
   if (!fits) {
     return absl::UnauthenticatedError("the peer's certificate needs one of the roles " +
@@ -388,18 +388,6 @@ void TlsContext::TakeUpNewFiles() {
   }
 }
 
-// The peer's own certificate is the last of the chain that this is called for.
-int TlsContext::RefuseRevoked(int chain_is_good, X509_STORE_CTX* chain) {
-  if (chain_is_good != 1 || X509_STORE_CTX_get_error_depth(chain) > 0) return chain_is_good;
-  const SSL* connection =
-      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
-  auto* const owner = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)));
-  const auto loaded = owner->Current();
-  if (!IsRevoked(loaded->crls, X509_STORE_CTX_get_current_cert(chain))) return 1;
-  X509_STORE_CTX_set_error(chain, X509_V_ERR_CERT_REVOKED);
-  return 0;
-}
-
 bool TlsContext::Revoked(const std::string& pem) {
   const std::shared_ptr<const Loaded> loaded = Current();
   if (loaded->crls.empty()) return false;
@@ -437,25 +425,6 @@ TlsFacts TlsContext::Facts() {
   MutexLock lock(&mutex_);
   facts.refused_files = refused_.why;
   return facts;
-}
-
-int TlsContext::UseCurrentFiles(SSL* connection, void* context) {
-  const std::shared_ptr<const Loaded> loaded = static_cast<TlsContext*>(context)->Current();
-  SSL_CTX* const now = loaded->ssl.get();
-  STACK_OF(X509)* chain = nullptr;
-  SSL_CTX_get0_chain_certs(now, &chain);
-  return SSL_set1_verify_cert_store(connection, SSL_CTX_get_cert_store(now)) == 1 &&
-         SSL_use_cert_and_key(connection, SSL_CTX_get0_certificate(now),
-                              SSL_CTX_get0_privatekey(now), chain, 1) == 1;
-}
-
-void TlsContext::Configure(SSL_CTX* server) {
-  SSL_CTX_set_min_proto_version(server, TLS1_3_VERSION);
-  SSL_CTX_set_app_data(server, this);
-  SSL_CTX_set_verify(server, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, RefuseRevoked);
-  SSL_CTX_set_session_cache_mode(server, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_num_tickets(server, 0);
-  SSL_CTX_set_cert_cb(server, UseCurrentFiles, this);
 }
 
 int64_t TlsContext::ExpiryUnixSeconds() { return Current()->expiry_unix_seconds; }

@@ -20,10 +20,6 @@
 #include "net/tls/peer_identity.h"
 #include "net/tls/tls_files.h"
 
-struct ssl_ctx_st;
-struct ssl_st;
-struct x509_store_ctx_st;
-
 namespace ecpipe {
 
 // One end of a connection. It uses a non-blocking socket that it does not own and that outlives it.
@@ -31,6 +27,9 @@ namespace ecpipe {
 class TlsSession {
  public:
   struct State;
+
+  // What one holds at most: 64 KiB that were read ahead, records on their way out, certificates.
+  static constexpr size_t kMostBytes = 128 << 10;
 
   explicit TlsSession(std::unique_ptr<State> state);
   ~TlsSession();
@@ -83,13 +82,8 @@ class TlsContext {
   std::unique_ptr<TlsSession> Dial(int fd, const std::string& node);
   // The same for a helper's control port, to see how both like each other's certificates.
   std::unique_ptr<TlsSession> DialControl(int fd, const std::string& node);
-  // The accepting end. The peer must have one of these roles.
+  // The accepting end. The peer must have one of these roles; empty: any, or none.
   std::unique_ptr<TlsSession> Accept(int fd, const std::set<Role>& roles);
-
-  // Makes a server of another library (an SSL_CTX of OpenSSL) show this process's certificate and
-  // demand one of the CA, of any role and on no list of revoked ones, from its peers. Takes the
-  // context's app data. This object must outlive `server`.
-  void Configure(ssl_ctx_st* server);
 
   // Checks the files though no session begins: for a process that has the same ones for days.
   void LookAtFiles() { Current(); }
@@ -113,8 +107,6 @@ class TlsContext {
                                                             ConfigTroubles* troubles);
   std::shared_ptr<const Loaded> Current();
   void TakeUpNewFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static int UseCurrentFiles(ssl_st* connection, void* context);
-  static int RefuseRevoked(int chain_is_good, x509_store_ctx_st* chain);
 
   const TlsFiles files_;
   Mutex mutex_;
