@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.h"
+#include "base/process/blocked_signals.h"
 #include "base/process/log.h"
 #include "base/status.h"
 #include "net/tls/free_with.h"
@@ -340,7 +342,12 @@ absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& f
   ConfigTroubles troubles;
   ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const Loaded> loaded, Load(files, &troubles));
   LogIfDue(files, loaded->crls);
-  return std::shared_ptr<TlsContext>(new TlsContext(files, std::move(loaded)));
+  std::shared_ptr<TlsContext> context(new TlsContext(files, std::move(loaded)));
+  context->NoteEnd();
+  const BlockedSignals for_its_thread;
+  absl::StatusOr<Thread> thread = Thread::Start([context = context.get()] { context->Watch(); });
+  if (thread.ok()) context->thread_ = *std::move(thread);
+  return context;
 }
 
 ConfigTroubles TlsContext::Check(const TlsFiles& files) {
@@ -357,35 +364,74 @@ absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::CreateIfEnabled(const Tl
 }
 
 std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
-  constexpr auto kLookEvery = std::chrono::seconds(1);
+  if (!thread_.joinable()) LookAtFiles();
   MutexLock lock(&mutex_);
-  const TimePoint now = Clock::System().Now();
-  if (now < next_look_) return loaded_;
-  next_look_ = now + kLookEvery;
-  TakeUpNewFiles();
-  const int64_t end = loaded_->expiry_unix_seconds;
-  if (const auto days = warnings_.Due(end, Clock::System().UnixMillis() / 1000)) {
-    Log(LogLevel::kWarning, "tls.certificate_ends",
-        {{"certificate", files_.certificate}, {"ca", files_.ca}, {"days", std::to_string(*days)}});
-  }
   return loaded_;
 }
 
-void TlsContext::TakeUpNewFiles() {
-  const std::string stamp = StampOf(files_);
-  if (stamp == loaded_->stamp) refused_ = {};
-  if (stamp == loaded_->stamp || stamp == refused_.stamp) return;
-  ConfigTroubles troubles;
-  absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_, &troubles);
-  if (loaded.ok()) {
-    loaded_ = *std::move(loaded);
-    refused_ = {};
-    Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});
-    LogIfDue(files_, loaded_->crls);
-  } else {
-    refused_ = {stamp, std::string(loaded.status().message())};
-    Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});
+void TlsContext::Watch() {
+  constexpr auto kLookEvery = std::chrono::seconds(1);
+  while (true) {
+    {
+      const TimePoint next = Clock::System().Now() + kLookEvery;
+      MutexLock lock(&mutex_);
+      while (!stopping_ && stop_.WaitUntil(lock, next)) {
+      }
+      if (stopping_) return;
+    }
+    // Without memory for it, the next look may have some.
+    (void)Guarded([&] {
+      LookAtFiles();
+      return absl::OkStatus();
+    });
   }
+}
+
+TlsContext::~TlsContext() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  stop_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool TlsContext::HaveChanged(const std::string& stamp) {
+  MutexLock lock(&mutex_);
+  if (stamp == loaded_->stamp) refused_ = {};
+  return stamp != loaded_->stamp && stamp != refused_.stamp;
+}
+
+void TlsContext::LookAtFiles() {
+  MutexLock only_one(&look_mutex_);
+  if (const std::string stamp = StampOf(files_); HaveChanged(stamp)) {
+    ConfigTroubles troubles;
+    absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_, &troubles);
+    {
+      MutexLock lock(&mutex_);
+      refused_ = {};
+      if (!loaded.ok()) refused_ = {stamp, std::string(loaded.status().message())};
+      if (loaded.ok()) loaded_ = *loaded;
+    }
+    if (loaded.ok()) {
+      Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});
+      LogIfDue(files_, (*loaded)->crls);
+    } else {
+      Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});
+    }
+  }
+  NoteEnd();
+}
+
+void TlsContext::NoteEnd() {
+  std::optional<int> days;
+  {
+    MutexLock lock(&mutex_);
+    days = warnings_.Due(loaded_->expiry_unix_seconds, Clock::System().UnixMillis() / 1000);
+  }
+  if (!days) return;
+  Log(LogLevel::kWarning, "tls.certificate_ends",
+      {{"certificate", files_.certificate}, {"ca", files_.ca}, {"days", std::to_string(*days)}});
 }
 
 bool TlsContext::Revoked(const std::string& pem) {
