@@ -49,8 +49,7 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
     return ErrnoStatus(EMFILE, "make an eventfd");
   }
   const uint64_t bytes = PartBufferBytes(runner->part_, options);
-  if (options.buffers != nullptr &&
-      !runner->buffers_.emplace(options.buffers.get()).Take(bytes)) {
+  if (options.buffers != nullptr && !runner->buffers_.emplace(options.buffers.get()).Take(bytes)) {
     return OwnShortage(absl::ResourceExhaustedError(
         "the reads that are under way here hold the " + std::to_string(options.buffers->most()) +
         " bytes that there are for their buffers; try again later"));
