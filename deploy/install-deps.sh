@@ -10,7 +10,7 @@ build_packages=(
   libisal-dev libhiredis-dev
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev libssl-dev
   libtomlplusplus-dev libcli11-dev libsqlite3-dev libcurl4-openssl-dev zlib1g-dev
-  nlohmann-json3-dev prometheus-cpp-dev libcpp-httplib-dev
+  nlohmann-json3-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 # What the daemons, the quickstart, make-certs.sh and the tests run. iproute2: links with a rate.

@@ -5,19 +5,21 @@ set -euo pipefail
 
 usage() {
   cat <<USAGE
-Usage: ${0##*/} [--days DAYS] DIRECTORY NAME=ROLE[,ROLE|,storage:ID]...
+Usage: ${0##*/} [--days DAYS] DIRECTORY NAME=ROLE[,ROLE|,storage:ID|,dns:HOST|,ip:ADDRESS]...
        ${0##*/} --renew [--within DAYS] [--days DAYS] DIRECTORY
        ${0##*/} --revoke DIRECTORY NAME...
 
 Makes a CA, DIRECTORY/ca.pem and ca.key, unless it exists, and for each NAME a certificate
 DIRECTORY/NAME.pem with its key NAME.key, signed by the CA. Roles: coordinator, helper, requestor,
 operator. The NAME of a helper is its node_id. storage:ID: the helper is beside the node of
-a storage system with this id (HDFS: the DataNode's UUID; QFS: see docs/operations.md). Existing
+a storage system with this id (HDFS: the DataNode's UUID; QFS: see docs/operations.md). dns:HOST,
+ip:ADDRESS: where others reach it, several if need be. Programs of ECPipe do not look at these; who
+reads a daemon's pages (a browser, curl, Prometheus) does, and else trusts any node. Existing
 certificates of these names are replaced, each file at once; running programs use the new files
 within two seconds.
   --days DAYS   days that the new certificates are valid (default 90; the CA is valid 3650 days)
   --renew       make each certificate of DIRECTORY anew that ends within DAYS (default 30), with the
-                same name, roles and storage, and a new key; print the NAME of each. Revoked ones
+                same names and roles, and a new key; print the NAME of each. Revoked ones
                 and those that name no role are left alone. Exit code, after all others were
                 renewed: 1 when a file is no certificate, 3 when the CA itself ends within DAYS,
                 which nothing renews
@@ -26,7 +28,8 @@ within two seconds.
                 DIRECTORY/replaced keeps. Copy the list to all nodes, which heed it within two
                 seconds; make NAME=ROLE afterwards for who is to go on
 
-  ${0##*/} certs head=coordinator node-1=helper node-2=helper ann=operator app=requestor
+  ${0##*/} certs head=coordinator,ip:10.0.0.1 node-1=helper,dns:node-1.example,ip:10.0.0.11 \\
+    ann=operator app=requestor
 
 Whoever has ca.key can make a certificate for any name and role: keep it off the nodes.
 USAGE
@@ -57,7 +60,7 @@ make_ca() {
   mv "$scratch/ca.pem" "$directory/ca.pem"
 }
 
-# The alternative names that ECPipe reads: who it is, and what it may do.
+# The alternative names: who it is, and what it may do, which ECPipe reads; and where it is.
 names_of() {
   local name=$1 roles=$2 role names
   names="URI:ecpipe:node:$name"
@@ -65,6 +68,8 @@ names_of() {
     case $role in
       coordinator | helper | requestor | operator) names+=",URI:ecpipe:role:$role" ;;
       storage:?*) names+=",URI:ecpipe:$role" ;;
+      dns:?*) names+=",DNS:${role#dns:}" ;;
+      ip:?*) names+=",IP:${role#ip:}" ;;
       *) die "$name: unknown role '$role'; known are coordinator, helper, requestor, operator" ;;
     esac
   done
@@ -134,7 +139,8 @@ ends_soon() {
 # NAME=ROLE,... as make_certificate() takes it, from the names that it has put into file $1.
 roles_in() {
   openssl x509 -in "$1" -noout -ext subjectAltName | tr ',' '\n' |
-    sed -n 's/^ *URI:ecpipe:role:/,/p; s/^ *URI:ecpipe:storage:/,storage:/p' | tr -d '\n' | cut -c2-
+    sed -n 's/^ *URI:ecpipe:role:/,/p; s/^ *URI:ecpipe:storage:/,storage:/p
+      s/^ *DNS:/,dns:/p; s/^ *IP Address:/,ip:/p' | tr -d '\n' | cut -c2-
 }
 
 is_revoked() {
@@ -155,7 +161,7 @@ renew() {
       damaged=yes
       continue
     fi
-    if [[ -z $roles ]]; then
+    if [[ ! ,$roles, =~ ,(coordinator|helper|requestor|operator), ]]; then
       echo "make-certs: $file names no role: it is not of this command's making, and left alone" >&2
       continue
     fi

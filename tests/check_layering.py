@@ -91,7 +91,6 @@ ONE_FILE_LIBRARIES: dict[str, re.Pattern[str]] = {
     "libcurl": re.compile(r"^curl/"),
     "zlib": re.compile(r"^zlib\.h$"),
     "prometheus-cpp": re.compile(r"^prometheus/"),
-    "cpp-httplib": re.compile(r"^httplib\.h$"),
     "OpenSSL's TLS": re.compile(r"^openssl/ssl"),
     "OpenSSL's certificates": re.compile(r"^openssl/(pem|x509)"),
 }

@@ -15,6 +15,6 @@ apt-get update
 # which they load for slices over redis.
 apt-get install --yes --no-install-recommends \
   python3 redis-server libisal2 libhiredis0.14 libgrpc++1.51 libgrpc29 libprotobuf32 \
-  libabsl20220623 libcpp-httplib0.11 libtomlplusplus3 libsqlite3-0 libcurl4 \
+  libabsl20220623 libtomlplusplus3 libsqlite3-0 libcurl4 \
   libprometheus-cpp-core1.0 libssl3 libstdc++6 zlib1g
 update-rc.d redis-server disable

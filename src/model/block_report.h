@@ -40,8 +40,8 @@ struct BlockChanges {
 
 struct BlockReport {
   // More than a DataNode is expected to have: a node of 10,000 that share 10^9 blocks has 100,000.
-  // The coordinator keeps 24 bytes for each, so at most 480 MB for a DataNode.
-  static constexpr uint64_t kMaxBlocks = 20'000'000;
+  // The coordinator keeps 24 bytes for each, so at most 240 MB for a DataNode.
+  static constexpr uint64_t kMaxBlocks = 10'000'000;
   static constexpr size_t kMaxPools = 16;  // one for each NameNode of a federation
 
   std::string node;

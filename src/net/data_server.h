@@ -8,13 +8,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "base/unique_fd.h"
 #include "base/wakeup.h"
 #include "net/frame.h"
@@ -124,7 +124,7 @@ class DataServer {
   std::vector<EdgeId> changed_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<TimePoint> last_accept_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace ecpipe

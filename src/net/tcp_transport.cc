@@ -267,14 +267,15 @@ class TcpSender : public SliceSender {
     return absl::UnavailableError(peer_ + " closed the stream before its end");
   }
 
-  void SendError(const FrameHeader& stream, const absl::Status& status) override {
+  void SendError(const FrameHeader& stream, const absl::Status& status,
+                 TimePoint deadline) override {
     if (finishing_) return;
     const std::string frame = EncodeErrorFrame(stream, status);
     if (!HavePeer() && server_->Refuse(hello_, frame)) return;
     if (!HavePeer()) return;
     // In the middle of a frame the receiver could not tell an error from payload. Who cancels knows
     // why the stream ends.
-    if (frame_sent_ != 0 && (absl::IsCancelled(status) || !EndFrame())) return;
+    if (frame_sent_ != 0 && (absl::IsCancelled(status) || !EndFrame(deadline))) return;
     if (socket_.mid_send()) return;
     const iovec whole{const_cast<char*>(frame.data()), frame.size()};
     [[maybe_unused]] const ssize_t sent = socket_.Send(&whole, 1, 0);
@@ -310,11 +311,8 @@ class TcpSender : public SliceSender {
             .network_seconds = TcpNetworkSeconds(socket_.fd())};
   }
 
-  // Sends the rest of the frame under way, so that more can follow, within a moment: it is small,
-  // and a receiver that takes no more of it does not wait for the cause either.
-  bool EndFrame() {
-    constexpr Duration kPatience = std::chrono::milliseconds(500);
-    const TimePoint deadline = Clock::System().Now() + kPatience;
+  // Sends the rest of the frame under way, so that more can follow.
+  bool EndFrame(TimePoint deadline) {
     const size_t frame_bytes = kFrameHeaderBytes + payload_.size();
     while (frame_sent_ < frame_bytes) {
       const ssize_t sent = SendRest(payload_, Next::kFrame);

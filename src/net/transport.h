@@ -60,8 +60,9 @@ class SliceSender {
   virtual absl::Status CheckPeer() = 0;
 
   // Tells the receiver why no more frames come. Best effort; a frame under way is sent to its end
-  // before, for which it waits a moment, so its payload must still be there.
-  virtual void SendError(const FrameHeader& stream, const absl::Status& status) = 0;
+  // before, for which it waits until `deadline`, so its payload must still be there.
+  virtual void SendError(const FrameHeader& stream, const absl::Status& status,
+                         TimePoint deadline) = 0;
 
   // fd of -1: nothing to poll yet; the wakeup given to Offer() is signalled when that changes.
   virtual pollfd poll_fd() const = 0;

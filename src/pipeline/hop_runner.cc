@@ -464,10 +464,10 @@ absl::Status HopRunner::CheckOutputs() {
   return absl::OkStatus();
 }
 
-void HopRunner::SendError(const absl::Status& status) {
+void HopRunner::SendError(const absl::Status& status, TimePoint deadline) {
   const FrameHeader stream = Header(0, spec_.slices.SliceIndex(0));
   for (Output& output : outputs_) {
-    if (output.sender != nullptr) output.sender->SendError(stream, status);
+    if (output.sender != nullptr) output.sender->SendError(stream, status, deadline);
   }
 }
 

@@ -77,7 +77,7 @@ class HopRunner {
   // Returns an error if the receiver of an output has gone. Call it when poll() reported a hang-up.
   absl::Status CheckOutputs();
   // Tells the receivers why the hop ends. Best effort.
-  void SendError(const absl::Status& status);
+  void SendError(const absl::Status& status, TimePoint deadline);
 
   // What keeps the hop from moving, for the message of a timeout.
   std::string WaitingFor() const;

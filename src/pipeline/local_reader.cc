@@ -2,6 +2,7 @@
 #include "pipeline/local_reader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "base/fault_points.h"
@@ -60,6 +61,7 @@ struct LocalReader::State final : ReadThread::Job {
       MutexLock lock(&mutex);
       done = read;
       status = outcome;
+      failed = !outcome.ok();
       signal = consumer_waits || !outcome.ok();
       consumer_waits = false;
     }
@@ -107,6 +109,7 @@ struct LocalReader::State final : ReadThread::Job {
   uint32_t allowed ABSL_GUARDED_BY(mutex) = 0;
   uint32_t done ABSL_GUARDED_BY(mutex) = 0;
   absl::Status status ABSL_GUARDED_BY(mutex);
+  std::atomic<bool> failed = false;  // whether `status` is an error
   bool consumer_waits ABSL_GUARDED_BY(mutex) = false;
 };
 
@@ -159,7 +162,7 @@ absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
 }
 
 absl::Status LocalReader::failure() const {
-  if (!by_thread_) return absl::OkStatus();
+  if (!state_->failed) return absl::OkStatus();  // asked at each turn: without the lock
   MutexLock lock(&state_->mutex);
   return state_->status;
 }

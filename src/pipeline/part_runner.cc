@@ -14,6 +14,10 @@
 namespace ecpipe {
 namespace {
 
+// For the frames under way of all outputs together: each is small, and a receiver that takes no
+// more of it does not wait for the cause either.
+constexpr Duration kPatienceForErrors = std::chrono::milliseconds(500);
+
 // A part with many lanes shares the bytes of one with a single lane among them, since each lane
 // flows so much slower; but every ring has a whole slice, so that large slices of many lanes need
 // more. Two slots are the least with which a hop receives and sends at once; of many hops some send
@@ -31,6 +35,7 @@ uint64_t PartBufferBytes(const RepairPart& part, const PartOptions& options) {
   uint64_t bytes = 0;
   for (const HopSpec& hop : part.hops) {
     bytes += HopBufferBytes(part.grid, hop, RingOfHop(part, options));
+    bytes += (hop.inputs.size() + hop.outputs.size()) * options.stream_bytes;
   }
   return bytes;
 }
@@ -42,6 +47,12 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
   std::unique_ptr<PartRunner> runner(new PartRunner(std::move(part), options));
   if (!runner->wakeup_->valid()) {
     return ErrnoStatus(EMFILE, "make an eventfd");
+  }
+  const uint64_t bytes = PartBufferBytes(runner->part_, options);
+  if (options.buffers != nullptr && !runner->buffers_.emplace(options.buffers.get()).Take(bytes)) {
+    return OwnShortage(absl::ResourceExhaustedError(
+        "the reads that are under way here hold the " + std::to_string(options.buffers->most()) +
+        " bytes that there are for their buffers; try again later"));
   }
   const HopRunner::Context context{&runner->part_,
                                    transport,
@@ -65,8 +76,9 @@ absl::Status PartRunner::Run() {
   if (IsOwnShortage(status)) status = WithFault(std::move(status), kFaultSelf);
   PublishTraffic();
   if (!status.ok()) {
+    const TimePoint deadline = Clock::System().Now() + kPatienceForErrors;
     (void)Guarded([&] {
-      for (const auto& hop : hops_) hop->SendError(status);
+      for (const auto& hop : hops_) hop->SendError(status, deadline);
       return absl::OkStatus();
     });
   }

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/bytes/shared_room.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "model/plan/repair_plan.h"
@@ -30,6 +31,10 @@ struct PartOptions {
   // Memory of each ring of slice buffers: there is one ring for a local block, and one for each row
   // of each input. The hops of a part share it.
   size_t ring_bytes = 512u << 10;
+  // What each stream holds beside that: buffers of TLS.
+  size_t stream_bytes = 0;
+  // For what PartBufferBytes says of all parts that share it; null: no limit.
+  std::shared_ptr<SharedRoom> buffers = nullptr;
   // Limit what all parts of the process send over the network, except probes, and what they
   // receive. The limiters outlive the parts. Null: no limit. Waiting for them is not a stall.
   RateLimiter* send_limiter = nullptr;
@@ -47,7 +52,7 @@ struct PartTraffic {
   uint64_t block_bytes_read = 0;
 };
 
-// The memory for slice buffers that a part will take.
+// The memory for slice buffers and streams that a part will take.
 uint64_t PartBufferBytes(const RepairPart& part, const PartOptions& options);
 
 class PartRunner {
@@ -97,6 +102,7 @@ class PartRunner {
 
   const RepairPart part_;
   const PartOptions options_;
+  std::optional<SharedRoom::Share> buffers_;  // of options_.buffers
   const std::shared_ptr<Wakeup> wakeup_ = std::make_shared<Wakeup>();  // shared: see ConnectionSlot
   std::shared_ptr<ReadThread> read_thread_ = std::make_shared<ReadThread>();
   std::vector<std::unique_ptr<HopRunner>> hops_;

@@ -19,7 +19,8 @@ namespace {
 
 constexpr char kReflection[] = "/grpc.reflection.";
 constexpr char kBackup[] = "/ecpipe.v1.CoordinatorService/Backup";
-constexpr char kHealth[] = "/grpc.health.v1.Health/";  // its streams take no thread
+constexpr char kHealth[] = "/grpc.health.v1.Health/";
+constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 
 uint64_t MaxDescriptors() {
   rlimit limit{};
@@ -153,22 +154,27 @@ bool CallerLimits::EndLate(TimePoint now) {
 absl::Status CallerLimits::Admit(const std::string& method, const std::string& caller) {
   // From a call's first words to its thread it takes far less.
   constexpr Duration kNeverBegins = std::chrono::seconds(10);
-  if (IsOfDaemons(method) || IsStream(method)) return absl::OkStatus();
+  if (method != kWatch && (IsOfDaemons(method) || IsStream(method))) return absl::OkStatus();
   const TimePoint now = Clock::System().Now();
+  std::string many = std::to_string(options_.max_calls_of_others) +
+                     " calls are under way here, and the other threads are for the cluster's own; "
+                     "try again later";
   Note note;
   {
     MutexLock lock(&mutex_);
     while (!admitted_.empty() && admitted_.front() <= now - kNeverBegins) admitted_.pop_front();
-    if (calls_of_others_ + admitted_.size() < options_.max_calls_of_others) {
+    if (method == kWatch) {
+      if (streams_by_kind_[StreamKind::kWatch] < options_.max_watches) return absl::OkStatus();
+      many = std::to_string(options_.max_watches) +
+             " streams watch the health of this process already; ask it now and then (Check)";
+    } else if (calls_of_others_ + admitted_.size() < options_.max_calls_of_others) {
       admitted_.push_back(now);
       return absl::OkStatus();
     }
     NoteEnded("rpc.too_many_calls", caller, &note);
   }
   Say(note);
-  return absl::ResourceExhaustedError(std::to_string(options_.max_calls_of_others) +
-                                      " calls are under way here, and the other threads are for "
-                                      "the cluster's own; try again later");
+  return absl::ResourceExhaustedError(many);
 }
 
 void CallerLimits::BeginCallOfOthers() {
@@ -188,26 +194,32 @@ Duration CallerLimits::DeadlineOf(StreamKind kind) const {
       return options_.reflection;
     case StreamKind::kBackup:
       return options_.backup;
+    case StreamKind::kWatch:
+      return options_.watch;
     case StreamKind::kReport:
       break;
   }
   return options_.stream;
 }
 
+bool CallerLimits::Full(StreamKind kind, const std::string& peer) {
+  if (streams_by_peer_.Of(peer) >= options_.max_streams_of_a_connection) return true;
+  const size_t watches = streams_by_kind_[StreamKind::kWatch];
+  if (kind == StreamKind::kWatch) return watches >= options_.max_watches;
+  if (streams_.size() - watches >= options_.max_streams) return true;
+  return kind == StreamKind::kReflection && streams_by_kind_[kind] >= options_.max_reflections;
+}
+
 uint64_t CallerLimits::BeginStream(grpc::ServerContextBase* context, StreamKind kind) {
-  const bool reflection = kind == StreamKind::kReflection;
   const std::string peer = context->peer();
   Note note;
   {
     MutexLock lock(&mutex_);
-    const bool full = streams_.size() >= options_.max_streams ||
-                      streams_by_peer_.Of(peer) >= options_.max_streams_of_a_connection ||
-                      (reflection && reflections_ >= options_.max_reflections);
-    if (!full) {
+    if (!Full(kind, peer)) {
       const uint64_t id = next_id_++;
       streams_[id] = {context, Clock::System().Now() + DeadlineOf(kind), kind};
       streams_by_peer_.Add(id, peer);
-      if (reflection) ++reflections_;
+      ++streams_by_kind_[kind];
       return id;
     }
     NoteEnded("rpc.too_many_streams", peer, &note);
@@ -221,7 +233,7 @@ void CallerLimits::EndStream(uint64_t id) {
   const auto found = streams_.find(id);
   if (found == streams_.end()) return;
   while (found->second.cancelling) cancelled_.Wait(lock);
-  if (found->second.kind == StreamKind::kReflection) --reflections_;
+  --streams_by_kind_[found->second.kind];
   streams_by_peer_.Remove(id);
   streams_.erase(found);
 }
@@ -261,7 +273,7 @@ class CallerLimits::Interceptor : public grpc::experimental::Interceptor {
   void Begin() {
     limits_->NoteCall(call_->server_context()->peer());
     const std::string method = call_->method();
-    if (method.starts_with(kHealth)) return;
+    if (method.starts_with(kHealth) && method != kWatch) return;  // it takes no thread
     if (call_->type() == grpc::experimental::ServerRpcInfo::Type::UNARY) {
       of_others_ = !IsOfDaemons(method);
       if (of_others_) limits_->BeginCallOfOthers();
@@ -269,6 +281,7 @@ class CallerLimits::Interceptor : public grpc::experimental::Interceptor {
     }
     const StreamKind kind = method.starts_with(kReflection) ? StreamKind::kReflection
                             : method == kBackup             ? StreamKind::kBackup
+                            : method == kWatch              ? StreamKind::kWatch
                                                             : StreamKind::kReport;
     stream_ = limits_->BeginStream(call_->server_context(), kind);
     if (stream_ == 0) {

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
-#include "rpc/origin_shares.h"
+#include "net/origin_shares.h"
 
 namespace ecpipe {
 
@@ -42,6 +42,10 @@ class CallerLimits {
     size_t max_streams = 256;
     size_t max_streams_of_a_connection = 8;
     Duration stream = std::chrono::seconds(120);  // as long as a helper reports blocks
+    // Streams that wait for news of health (grpc.health.v1.Health/Watch), apart from the others.
+    // They take no thread, but memory; whoever wants to go on watches again.
+    size_t max_watches = 256;
+    Duration watch = std::chrono::hours(1);
     // Server reflection, which lists services to operators' tools.
     size_t max_reflections = 8;
     Duration reflection = std::chrono::seconds(5);
@@ -67,7 +71,7 @@ class CallerLimits {
   bool EndLate(TimePoint now);
 
   // Whether a call that has come may begin. RESOURCE_EXHAUSTED: others than daemons have too many
-  // under way already. `caller` is for the log.
+  // under way already, or too many watch. `caller` is for the log.
   absl::Status Admit(const std::string& method, const std::string& caller);
 
   // What the server has to be built with.
@@ -85,7 +89,7 @@ class CallerLimits {
     std::string origin;
     TimePoint deadline;  // of its first call
   };
-  enum class StreamKind { kReport, kReflection, kBackup };
+  enum class StreamKind { kReport, kReflection, kBackup, kWatch };
   struct Stream {
     grpc::ServerContextBase* context;
     TimePoint deadline;
@@ -94,10 +98,12 @@ class CallerLimits {
   };
 
   void NoteCall(const std::string& peer);
-  // Counts a stream; 0: there are too many.
   Duration DeadlineOf(StreamKind kind) const;
+  // Whether there are so many that none of the kind may be added, by this peer or at all.
+  bool Full(StreamKind kind, const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginCallOfOthers();
   void EndCallOfOthers();
+  // Counts a stream; 0: there are too many.
   uint64_t BeginStream(grpc::ServerContextBase* context, StreamKind kind);
   void EndStream(uint64_t id);
   // For the log, once no lock is held.
@@ -124,7 +130,7 @@ class CallerLimits {
   OriginShares calling_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Stream> streams_ ABSL_GUARDED_BY(mutex_);
   OriginShares streams_by_peer_ ABSL_GUARDED_BY(mutex_);
-  size_t reflections_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<StreamKind, size_t> streams_by_kind_ ABSL_GUARDED_BY(mutex_);
   size_t calls_of_others_ ABSL_GUARDED_BY(mutex_) = 0;  // that have begun
   // When calls were admitted that have not begun. They may never: gRPC drops some without a word.
   std::deque<TimePoint> admitted_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small web server of a daemon: pages that are only read. Only http_server.cc knows the library.
+// A small web server of a daemon: pages that are only read.
 #pragma once
 
 #include <functional>
@@ -27,10 +27,12 @@ class HttpServer {
   using Pages = std::map<std::string, std::function<HttpReply()>>;
 
   // Serves the pages at `address`, "host:port"; port 0 takes a free port. With `tls`, HTTPS only,
-  // and peers need a certificate of the CA. Other paths are answered with 404, other methods than
-  // GET and HEAD with 405. A connection serves one request, and is given up when it is silent for
-  // two seconds. Where no connection can be taken, for want of descriptors or memory, it tries
-  // again until one can. UNAVAILABLE: it cannot listen there.
+  // and peers need a certificate of the CA, of any role. Other paths are answered with 404, other
+  // methods than GET and HEAD with 405. A connection serves one request. All of that must come
+  // within two seconds, handshake included, and all of the answer be taken within ten; beyond 32
+  // connections the address with the most loses its oldest: so slow clients hold up nobody. Where
+  // no connection can be taken, for want of descriptors or memory, it tries again until one can.
+  // UNAVAILABLE: it cannot listen there.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address,
                                                            std::shared_ptr<TlsContext> tls,
                                                            Pages pages);

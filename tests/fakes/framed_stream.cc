@@ -113,7 +113,7 @@ class FramedSender : public SliceSender {
     return absl::UnavailableError(peer_ + " closed the stream");
   }
 
-  void SendError(const FrameHeader& header, const absl::Status& status) override {
+  void SendError(const FrameHeader& header, const absl::Status& status, TimePoint) override {
     // In the middle of a frame the receiver could not tell an error from payload.
     if (sent_ != 0 || finishing_) return;
     const std::string frame = EncodeErrorFrame(header, status);

@@ -62,6 +62,28 @@ class MakeCerts(unittest.TestCase):
         self.assertEqual([path.name for path in self.folder.iterdir()
                           if path.name.startswith(".")], [])
 
+    def verifies(self, name: str, *options: str) -> bool:
+        return subprocess.run(["openssl", "verify", "-CAfile", self.folder / "ca.pem", *options,
+                               self.folder / f"{name}.pem"], capture_output=True,
+                              timeout=SECONDS).returncode == 0
+
+    def test_hosts_are_named_also_after_a_renewal(self) -> None:
+        self.make("--days", "10", str(self.folder),
+                  "head=coordinator,dns:head.example,ip:10.0.0.1,ip:2001:db8::1")
+        for _ in range(2):
+            for option, good, bad in (("-verify_hostname", "head.example", "node-1.example"),
+                                      ("-verify_ip", "10.0.0.1", "10.0.0.2"),
+                                      ("-verify_ip", "2001:db8::1", "2001:db8::2")):
+                self.assertTrue(self.verifies("head", option, good), good)
+                self.assertFalse(self.verifies("head", option, bad), bad)
+            self.assertEqual(self.renewed("--days", "10"), ["head"])
+
+    def test_one_of_others_that_names_hosts_alone_is_left_alone(self) -> None:
+        self.make("--days", "10", str(self.folder), "site=dns:site.example", "ann=operator")
+        done = self.call("--renew", str(self.folder))
+        self.assertEqual(done.stdout.split(), ["ann"])
+        self.assertIn("site.pem names no role", done.stderr)
+
     def test_a_revoked_one_is_not_renewed(self) -> None:
         self.make("--days", "10", str(self.folder), "node-1=helper", "node-2=helper")
         self.make("--revoke", str(self.folder), "node-1")

@@ -268,8 +268,15 @@ class Life(unittest.TestCase):
         for unit in UNITS:
             self.assertEqual(machine.property(unit, "MainPID"), "0", unit)
         self.assertTrue((self.root.folder / "etc" / "ecpipe" / "helper.toml").exists())
-        machine.apt("purge", *DAEMONS)
-        self.assertFalse((self.root.folder / "etc" / "ecpipe" / "helper.toml").exists())
+        configuration = self.root.folder / "etc" / "ecpipe"
+        for name in ("node-1.key", "node-1.pem", "ca.key"):
+            (configuration / name).write_text("")
+        machine.apt("purge", DAEMONS[0])
+        self.assertTrue((configuration / "node-1.key").exists(), "others may use it")
+        machine.apt("purge", *DAEMONS[1:])
+        for name in ("helper.toml", "node-1.key", "node-1.pem"):
+            self.assertFalse((configuration / name).exists(), name)
+        self.assertTrue((configuration / "ca.key").exists())
         self.assertEqual(list((self.root.folder / "etc" / "systemd" / "system").glob(
             "multi-user.target.wants/ecpipe*")), [])
         self.assertEqual(self.state(), blocks)

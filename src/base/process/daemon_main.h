@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
+#include "base/guarded.h"
 #include "base/process/daemon.h"
 #include "base/process/log.h"
 #include "base/process/running_config.h"
@@ -98,7 +99,8 @@ int Serve(const std::string& program, const DaemonArguments& arguments, const Lo
   }
   SetLog(config->log);
   LogConfig(config->values);
-  const auto server = Server::Start(*config);
+  // A thread that the system does not have now, or memory, is what time may mend.
+  const auto server = Guarded([&] { return Server::Start(*config); });
   if (!server.ok()) return Refuse(program, server.status(), MendOfStart(server.status()));
   const Serving says = serving(*config, **server);
   if (!arguments.ready_path.empty()) {

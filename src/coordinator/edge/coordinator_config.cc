@@ -136,6 +136,9 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(
   coordinator.repair_bytes_per_second = config.Rate("limits.repair_mbit", 0);
   repairs.journal_keep =
       static_cast<int>(config.Integer("limits.journal_keep", repairs.journal_keep, 0, 10'000'000));
+  coordinator.reported.blocks = static_cast<uint64_t>(
+      config.Integer("limits.max_reported_blocks",
+                     static_cast<int64_t>(coordinator.reported.blocks), 1, 1'000'000'000));
   ReadRecovery(config, &coordinator.recoveries);
   coordinator.recoveries.gather = repairs.dead_after;
   ReadProbes(config, &coordinator.probes);

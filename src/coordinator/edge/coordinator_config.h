@@ -13,6 +13,7 @@
 #include "coordinator/repairs/repair_coordinator.h"
 #include "coordinator/sources/namenode_groups.h"
 #include "coordinator/sources/qfs/qfs_source.h"
+#include "coordinator/sources/reported_blocks.h"
 #include "model/plan/repair_plan.h"
 #include "net/tls/tls_files.h"
 #include "web/web_options.h"
@@ -37,6 +38,7 @@ struct CoordinatorConfig {
   LinkProber::Options probes;
   NameNodeOptions namenode;
   QfsOptions qfs;
+  ReportedBlocks::Limits reported;  // of HDFS, and of QFS
 };
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes/shared_room.h"
 #include "coordinator/edge/address_rule.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
@@ -17,6 +18,7 @@
 #include "coordinator/upkeep/block_checker.h"
 #include "coordinator/upkeep/extra_copies.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
+#include "model/block_report.h"
 
 namespace ecpipe {
 
@@ -222,6 +224,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   Mutex addresses_mutex_;
   AddressRule addresses_ ABSL_GUARDED_BY(addresses_mutex_);
   const std::string data_directory_;
+  // Blocks in reports that are under way: up to 112 bytes each until they are taken up.
+  SharedRoom report_room_{BlockReport::kMaxBlocks};
   std::atomic<bool> backing_up_{false};
   // Held while an operator changes where blocks are, with the look whether that may be, or removes
   // copies by where the others are.

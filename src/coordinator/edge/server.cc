@@ -90,16 +90,16 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   }
   server->hdfs_ = std::make_unique<HdfsSource>(
       &server->repairs_->nodes(), &server->repairs_->corrupt(), server->namenode_.get(),
-      config.namenode.path == "/", &Clock::System(), server->lives_.get());
-  server->qfs_ = std::make_unique<QfsSource>(
-      &server->repairs_->nodes(), &server->repairs_->corrupt(), config.qfs, &Clock::System());
-  server->loss_keeper_ =
-      std::make_unique<LossKeeper>(server->losses_.get(), &server->repairs_->nodes(),
-                                   server->hdfs_->reported(), &Clock::System());
+      config.namenode.path == "/", &Clock::System(), server->lives_.get(), config.reported);
+  server->qfs_ =
+      std::make_unique<QfsSource>(&server->repairs_->nodes(), &server->repairs_->corrupt(),
+                                  config.qfs, &Clock::System(), config.reported);
+  NodeRegistry* const nodes = &server->repairs_->nodes();
+  server->loss_keeper_ = std::make_unique<LossKeeper>(
+      server->losses_.get(), nodes, server->hdfs_->reported(), &Clock::System());
   server->loss_keeper_->Restore();
-  server->qfs_loss_keeper_ =
-      std::make_unique<LossKeeper>(server->qfs_losses_.get(), &server->repairs_->nodes(),
-                                   server->qfs_->reported(), &Clock::System());
+  server->qfs_loss_keeper_ = std::make_unique<LossKeeper>(
+      server->qfs_losses_.get(), nodes, server->qfs_->reported(), &Clock::System());
   server->qfs_loss_keeper_->Restore();
   server->MakeCheckerAndExtraCopies();
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
@@ -112,8 +112,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       CoordinatorServiceImpl::Transports{config.default_transport,
                                          config.insecure || tls == nullptr},
       config.addresses, config.data_directory);
-  server->doctor_ =
-      std::make_unique<CoordinatorDoctor>(&server->repairs_->nodes(), tls, config.data_directory);
+  server->doctor_ = std::make_unique<CoordinatorDoctor>(nodes, tls, config.data_directory);
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<AuditLog> audit,
                           OpenAudit(config.audit_path, &server->metrics_));
   ECPIPE_ASSIGN_OR_RETURN(

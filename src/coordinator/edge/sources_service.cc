@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CoordinatorService, what it does for storage systems that know their own stripes.
 #include "absl/strings/ascii.h"
+#include "base/process/log.h"
 #include "base/status.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "rpc/access.h"
@@ -9,14 +10,31 @@
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
+namespace {
+
+// The helper tries again, ever more seldom. Who has more blocks than are kept should be seen here.
+grpc::Status Refused(const std::string& node, const absl::Status& why) {
+  if (absl::IsResourceExhausted(why)) {
+    Log(LogLevel::kWarning, "blocks.refused", {{"node", node}, {"status", StatusText(why)}});
+  }
+  return ToGrpc(why);
+}
+
+}  // namespace
+
 grpc::Status CoordinatorServiceImpl::ReportBlocks(
     grpc::ServerContext* context, grpc::ServerReader<v1::ReportBlocksRequest>* pieces,
     v1::ReportBlocksResponse* response) {
+  SharedRoom::Share room(&report_room_);
   ReportAssembler assembler;
   v1::ReportBlocksRequest piece;
   while (pieces->Read(&piece)) {
     if (absl::Status own = CheckSpeaksFor(context, piece.node_id()); !own.ok()) return ToGrpc(own);
-    if (absl::Status added = assembler.Add(piece); !added.ok()) return ToGrpc(added);
+    absl::Status added = absl::ResourceExhaustedError(
+        "reports that are under way list " + std::to_string(report_room_.most()) +
+        " blocks already; it is tried again");
+    if (room.Take(BlocksIn(piece))) added = assembler.Add(piece);
+    if (!added.ok()) return Refused(piece.node_id(), added);
   }
   if (!assembler.complete()) {
     return ToGrpc(absl::CancelledError("the report ended before its last message"));
@@ -30,7 +48,7 @@ grpc::Status CoordinatorServiceImpl::ReportBlocks(
   }
   const absl::StatusOr<ReportedBlocks::Outcome> outcome =
       source->Record(std::move(assembler.report()));
-  if (!outcome.ok()) return ToGrpc(outcome.status());
+  if (!outcome.ok()) return Refused(name, outcome.status());
   repairs_->nodes().Heard(name);
   response->set_send_all(*outcome == ReportedBlocks::Outcome::kSendAll);
   return grpc::Status::OK;

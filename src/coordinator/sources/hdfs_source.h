@@ -60,14 +60,16 @@ class HdfsSource : public StripeSource {
   // `namenode` and `lives` are null if none is configured. `whole`: the groups cover all of HDFS.
   // All pointers outlive the source.
   HdfsSource(NodeRegistry* nodes, CorruptBlocks* corrupt, NameNodeGroups* namenode, bool whole,
-             const Clock* clock, NameNodeLives* lives = nullptr)
+             const Clock* clock, NameNodeLives* lives = nullptr,
+             const ReportedBlocks::Limits& limits = {})
       : nodes_(nodes),
         corrupt_(corrupt),
         namenode_(namenode),
         lives_(lives),
         whole_(whole),
         clock_(clock),
-        started_(clock->Now()) {}
+        started_(clock->Now()),
+        reported_(limits) {}
 
   ReportedBlocks* reported() { return &reported_; }
 

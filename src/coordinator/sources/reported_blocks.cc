@@ -146,8 +146,9 @@ absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Record(BlockReport repor
   const uint64_t others = block_count_ - (before == nullptr ? 0 : before->block_count);
   if (after.block_count > limits_.blocks - std::min(limits_.blocks, others)) {
     if (known == nullptr) nodes_.erase(report.node);
-    return absl::ResourceExhaustedError("all nodes together report more than " +
-                                        std::to_string(limits_.blocks) + " blocks");
+    return absl::ResourceExhaustedError(
+        "all nodes together report more than " + std::to_string(limits_.blocks) +
+        " blocks; raise [limits] max_reported_blocks, and MemoryMax of the coordinator's unit");
   }
   block_count_ = others + after.block_count;
   known = std::make_shared<const NodeBlocks>(std::move(after));

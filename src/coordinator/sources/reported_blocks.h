@@ -100,8 +100,9 @@ class ReportedBlocks {
 
   struct Limits {
     uint64_t blocks_of_a_node = BlockReport::kMaxBlocks;
-    // Bounds the memory that all nodes together can take: 24 GB, for the largest cluster aimed at.
-    uint64_t blocks = 1'000'000'000;
+    // Of all nodes together: 2.4 GB, which the unit's MemoryMax of 4 GB has room for beside the
+    // reports that are under way. The largest cluster aimed at has 10^9.
+    uint64_t blocks = 100'000'000;
   };
   ReportedBlocks() = default;
   explicit ReportedBlocks(const Limits& limits) : limits_(limits) {}

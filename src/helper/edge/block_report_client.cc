@@ -14,7 +14,7 @@
 namespace ecpipe {
 namespace {
 
-// Twenty million blocks are some 500 MB.
+// Ten million blocks are some 250 MB.
 constexpr auto kReportTimeout = std::chrono::seconds(120);
 
 int64_t UnixNanos() {

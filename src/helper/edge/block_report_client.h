@@ -6,10 +6,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 #include "helper/store/block_listing.h"
 #include "net/tls/tls.h"
@@ -68,7 +68,7 @@ class BlockReportClient {
   int failures_ = 0;                      // reports that failed one after the other
   bool reachable_ = true;                 // for logging changes only
 
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace ecpipe

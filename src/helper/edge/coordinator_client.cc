@@ -22,13 +22,18 @@ constexpr Duration kRecountPause = std::chrono::seconds(1);
 
 }  // namespace
 
-CoordinatorClient::CoordinatorClient(Options options)
+CoordinatorClient::CoordinatorClient(Options options, Idle)
     : options_(std::move(options)),
       stub_(v1::CoordinatorService::NewStub(
-          MakeChannel(options_.coordinator, RpcSecurity(options_.tls), Role::kCoordinator))),
-      heartbeats_([this] { SendHeartbeats(); }),
-      sender_([this] { SendReports(); }),
-      counter_([this] { CountBlocks(); }) {}
+          MakeChannel(options_.coordinator, RpcSecurity(options_.tls), Role::kCoordinator))) {}
+
+CoordinatorClient::CoordinatorClient(Options options)
+    : CoordinatorClient(std::move(options), Idle()) {
+  // Where one cannot be had, the destructor ends those before it.
+  heartbeats_ = Thread([this] { SendHeartbeats(); });
+  sender_ = Thread([this] { SendReports(); });
+  counter_ = Thread([this] { CountBlocks(); });
+}
 
 CoordinatorClient::~CoordinatorClient() {
   {
@@ -41,9 +46,9 @@ CoordinatorClient::~CoordinatorClient() {
   heartbeat_turn_.NotifyOne();
   report_turn_.NotifyOne();
   count_turn_.NotifyOne();
-  heartbeats_.join();
-  sender_.join();
-  counter_.join();
+  for (Thread* thread : {&heartbeats_, &sender_, &counter_}) {
+    if (thread->joinable()) thread->join();
+  }
 }
 
 void CoordinatorClient::Report(const PartReport& report) {
@@ -204,7 +209,6 @@ void CoordinatorClient::Register() {
 }
 
 void CoordinatorClient::Heartbeat() {
-  if (options_.tls != nullptr) options_.tls->LookAtFiles();
   const Pulse pulse = options_.pulse();
   v1::HeartbeatRequest request;
   request.set_node_id(options_.node.node_id());

@@ -11,10 +11,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 #include "helper/sessions/session_manager.h"
 #include "helper/store/block_store.h"
@@ -60,6 +60,8 @@ class CoordinatorClient {
   void Leave();
 
  private:
+  struct Idle {};
+  CoordinatorClient(Options options, Idle);  // without threads
   void SendHeartbeats();
   // Waits for the next heartbeat, or until somebody is in a hurry. False: it is time to stop.
   bool WaitForNextTurn(Duration interval);
@@ -95,9 +97,9 @@ class CoordinatorClient {
 
   Duration heartbeat_interval_ = std::chrono::seconds(1);  // used by the thread of heartbeats only
 
-  std::thread heartbeats_;
-  std::thread sender_;   // of reports
-  std::thread counter_;  // of blocks
+  Thread heartbeats_;
+  Thread sender_;   // of reports
+  Thread counter_;  // of blocks
 };
 
 }  // namespace ecpipe

@@ -53,7 +53,10 @@ Endpoint::Options EndpointOptions(const EndpointConfig& config, bool insecure,
 }
 
 absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config, bool insecure,
-                                                        const RequestorOptions& requestor) {
+                                                        uint64_t buffer_bytes,
+                                                        RequestorOptions requestor) {
+  requestor.part.buffers = std::make_shared<SharedRoom>(buffer_bytes);
+  if (requestor.tls != nullptr) requestor.part.stream_bytes = TlsSession::kMostBytes;
   ECPIPE_ASSIGN_OR_RETURN(RepairSourceFactory sources, RequestorSources(requestor));
   return Endpoint::Start(EndpointOptions(config, insecure, requestor.tls), std::move(sources));
 }
@@ -188,7 +191,8 @@ absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperCo
     requestor.tls = server->tls_;
     requestor.redis_password_file = config.redis_password_file;
     ECPIPE_ASSIGN_OR_RETURN(server->endpoint_, AfterPredecessor([&] {
-                              return StartEndpoint(config.endpoint, config.insecure, requestor);
+                              return StartEndpoint(config.endpoint, config.insecure,
+                                                   config.sessions.max_buffer_bytes / 2, requestor);
                             }));
   }
   ECPIPE_RETURN_IF_ERROR(server->ServePages());
@@ -228,6 +232,7 @@ absl::Status HelperServer::StartDataPlane() {
   limiter_.SetRate(own_bytes_per_second_);
   SessionManager::Options options = config_.sessions;
   options.part.send_limiter = &limiter_;
+  if (tls_ != nullptr) options.part.stream_bytes = TlsSession::kMostBytes;
   sessions_ = std::make_unique<SessionManager>(store_.get(), tcp_.get(), redis_.get(), options,
                                                [this](const PartReport& report) {
                                                  if (report.stored) coordinator_->CountSoon();
@@ -397,7 +402,8 @@ absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
   requestor.redis_password_file = config.redis_password_file;
   ECPIPE_ASSIGN_OR_RETURN(requestor.tls, TlsContext::CreateIfEnabled(config.tls));
   ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
-                          StartEndpoint(config.endpoint, config.insecure, requestor));
+                          StartEndpoint(config.endpoint, config.insecure,
+                                        SessionManager::Options().max_buffer_bytes, requestor));
   AddEndpointMetrics(server->endpoint_.get(), &server->metrics_);
   // Its endpoint accepts connections as long as it is there.
   const auto good = [] { return absl::OkStatus(); };

@@ -160,7 +160,7 @@ class RedisSender : public SliceSender {
   // A redis receiver that dies closes nothing here; the stall timeout notices it.
   absl::Status CheckPeer() override { return TakeReplies(); }
 
-  void SendError(const FrameHeader& stream, const absl::Status& status) override {
+  void SendError(const FrameHeader& stream, const absl::Status& status, TimePoint) override {
     failed_ = true;
     [[maybe_unused]] const absl::Status ignored =
         data_->Push(key_, EncodeErrorFrame(stream, status), expiry_ms_);

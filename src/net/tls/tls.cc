@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.h"
+#include "base/process/blocked_signals.h"
 #include "base/process/log.h"
 #include "base/status.h"
 #include "net/tls/free_with.h"
@@ -32,7 +34,7 @@ struct TlsSession::State {
   const Crls* crls = nullptr;           // of the context
   std::shared_ptr<const void> context;  // shared: files may be replaced while the session runs
   SslPtr ssl;
-  std::set<Role> roles;   // of which the peer must have one
+  std::set<Role> roles;   // of which the peer must have one; empty: any, or none
   std::string node;       // that it must be; empty: any
   std::string peer_node;  // that it is
   absl::Status error;
@@ -97,7 +99,7 @@ int VerifyPeer(int chain_is_good, X509_STORE_CTX* chain) {
 }  // namespace
 
 absl::Status TlsSession::State::CheckPeer(const PeerIdentity& peer) const {
-  bool fits = false;
+  bool fits = roles.empty();
   for (const Role role : peer.roles) fits |= roles.contains(role);
   if (!fits) {
     return absl::UnauthenticatedError("the peer's certificate needs one of the roles " +
@@ -340,7 +342,12 @@ absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& f
   ConfigTroubles troubles;
   ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const Loaded> loaded, Load(files, &troubles));
   LogIfDue(files, loaded->crls);
-  return std::shared_ptr<TlsContext>(new TlsContext(files, std::move(loaded)));
+  std::shared_ptr<TlsContext> context(new TlsContext(files, std::move(loaded)));
+  context->NoteEnd();
+  const BlockedSignals for_its_thread;
+  absl::StatusOr<Thread> thread = Thread::Start([context = context.get()] { context->Watch(); });
+  if (thread.ok()) context->thread_ = *std::move(thread);
+  return context;
 }
 
 ConfigTroubles TlsContext::Check(const TlsFiles& files) {
@@ -357,47 +364,74 @@ absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::CreateIfEnabled(const Tl
 }
 
 std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
-  constexpr auto kLookEvery = std::chrono::seconds(1);
+  if (!thread_.joinable()) LookAtFiles();
   MutexLock lock(&mutex_);
-  const TimePoint now = Clock::System().Now();
-  if (now < next_look_) return loaded_;
-  next_look_ = now + kLookEvery;
-  TakeUpNewFiles();
-  const int64_t end = loaded_->expiry_unix_seconds;
-  if (const auto days = warnings_.Due(end, Clock::System().UnixMillis() / 1000)) {
-    Log(LogLevel::kWarning, "tls.certificate_ends",
-        {{"certificate", files_.certificate}, {"ca", files_.ca}, {"days", std::to_string(*days)}});
-  }
   return loaded_;
 }
 
-void TlsContext::TakeUpNewFiles() {
-  const std::string stamp = StampOf(files_);
-  if (stamp == loaded_->stamp) refused_ = {};
-  if (stamp == loaded_->stamp || stamp == refused_.stamp) return;
-  ConfigTroubles troubles;
-  absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_, &troubles);
-  if (loaded.ok()) {
-    loaded_ = *std::move(loaded);
-    refused_ = {};
-    Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});
-    LogIfDue(files_, loaded_->crls);
-  } else {
-    refused_ = {stamp, std::string(loaded.status().message())};
-    Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});
+void TlsContext::Watch() {
+  constexpr auto kLookEvery = std::chrono::seconds(1);
+  while (true) {
+    {
+      const TimePoint next = Clock::System().Now() + kLookEvery;
+      MutexLock lock(&mutex_);
+      while (!stopping_ && stop_.WaitUntil(lock, next)) {
+      }
+      if (stopping_) return;
+    }
+    // Without memory for it, the next look may have some.
+    (void)Guarded([&] {
+      LookAtFiles();
+      return absl::OkStatus();
+    });
   }
 }
 
-// The peer's own certificate is the last of the chain that this is called for.
-int TlsContext::RefuseRevoked(int chain_is_good, X509_STORE_CTX* chain) {
-  if (chain_is_good != 1 || X509_STORE_CTX_get_error_depth(chain) > 0) return chain_is_good;
-  const SSL* connection =
-      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
-  auto* const owner = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)));
-  const auto loaded = owner->Current();
-  if (!IsRevoked(loaded->crls, X509_STORE_CTX_get_current_cert(chain))) return 1;
-  X509_STORE_CTX_set_error(chain, X509_V_ERR_CERT_REVOKED);
-  return 0;
+TlsContext::~TlsContext() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  stop_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool TlsContext::HaveChanged(const std::string& stamp) {
+  MutexLock lock(&mutex_);
+  if (stamp == loaded_->stamp) refused_ = {};
+  return stamp != loaded_->stamp && stamp != refused_.stamp;
+}
+
+void TlsContext::LookAtFiles() {
+  MutexLock only_one(&look_mutex_);
+  if (const std::string stamp = StampOf(files_); HaveChanged(stamp)) {
+    ConfigTroubles troubles;
+    absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_, &troubles);
+    {
+      MutexLock lock(&mutex_);
+      refused_ = {};
+      if (!loaded.ok()) refused_ = {stamp, std::string(loaded.status().message())};
+      if (loaded.ok()) loaded_ = *loaded;
+    }
+    if (loaded.ok()) {
+      Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});
+      LogIfDue(files_, (*loaded)->crls);
+    } else {
+      Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});
+    }
+  }
+  NoteEnd();
+}
+
+void TlsContext::NoteEnd() {
+  std::optional<int> days;
+  {
+    MutexLock lock(&mutex_);
+    days = warnings_.Due(loaded_->expiry_unix_seconds, Clock::System().UnixMillis() / 1000);
+  }
+  if (!days) return;
+  Log(LogLevel::kWarning, "tls.certificate_ends",
+      {{"certificate", files_.certificate}, {"ca", files_.ca}, {"days", std::to_string(*days)}});
 }
 
 bool TlsContext::Revoked(const std::string& pem) {
@@ -437,25 +471,6 @@ TlsFacts TlsContext::Facts() {
   MutexLock lock(&mutex_);
   facts.refused_files = refused_.why;
   return facts;
-}
-
-int TlsContext::UseCurrentFiles(SSL* connection, void* context) {
-  const std::shared_ptr<const Loaded> loaded = static_cast<TlsContext*>(context)->Current();
-  SSL_CTX* const now = loaded->ssl.get();
-  STACK_OF(X509)* chain = nullptr;
-  SSL_CTX_get0_chain_certs(now, &chain);
-  return SSL_set1_verify_cert_store(connection, SSL_CTX_get_cert_store(now)) == 1 &&
-         SSL_use_cert_and_key(connection, SSL_CTX_get0_certificate(now),
-                              SSL_CTX_get0_privatekey(now), chain, 1) == 1;
-}
-
-void TlsContext::Configure(SSL_CTX* server) {
-  SSL_CTX_set_min_proto_version(server, TLS1_3_VERSION);
-  SSL_CTX_set_app_data(server, this);
-  SSL_CTX_set_verify(server, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, RefuseRevoked);
-  SSL_CTX_set_session_cache_mode(server, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_num_tickets(server, 0);
-  SSL_CTX_set_cert_cb(server, UseCurrentFiles, this);
 }
 
 int64_t TlsContext::ExpiryUnixSeconds() { return Current()->expiry_unix_seconds; }

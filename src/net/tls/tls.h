@@ -15,14 +15,11 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/process/config_troubles.h"
+#include "base/thread.h"
 #include "net/tls/certificates.h"
 #include "net/tls/expiry.h"
 #include "net/tls/peer_identity.h"
 #include "net/tls/tls_files.h"
-
-struct ssl_ctx_st;
-struct ssl_st;
-struct x509_store_ctx_st;
 
 namespace ecpipe {
 
@@ -31,6 +28,9 @@ namespace ecpipe {
 class TlsSession {
  public:
   struct State;
+
+  // What one holds at most: 64 KiB that were read ahead, records on their way out, certificates.
+  static constexpr size_t kMostBytes = 128 << 10;
 
   explicit TlsSession(std::unique_ptr<State> state);
   ~TlsSession();
@@ -67,13 +67,15 @@ class TlsSession {
   const std::unique_ptr<State> state_;
 };
 
-// A process's own certificate and the CA that it trusts. When a session begins, and at most once a
-// second, the files are checked for changes: new files are used from then on; bad ones are logged,
-// and the ones before stay in use. That these end is logged 30, 7 and 1 days before. Thread-safe.
+// A process's own certificate and the CA that it trusts. A thread looks once a second whether the
+// files have changed, and reads them, which takes long where a list of revoked ones is: no session
+// waits for that. New files are used from then on; bad ones are logged, and the ones before stay in
+// use. That these end is logged 30, 7 and 1 days before. Thread-safe.
 class TlsContext {
  public:
   // INVALID_ARGUMENT, naming the file: it cannot be used, or the key does not fit the certificate.
   static absl::StatusOr<std::shared_ptr<TlsContext>> Create(const TlsFiles& files);
+  ~TlsContext();
   // All that is wrong with the files, if all are set: `tls.ca`, and so on.
   static ConfigTroubles Check(const TlsFiles& files);
   // As Create, but returns null if no file is set.
@@ -83,16 +85,11 @@ class TlsContext {
   std::unique_ptr<TlsSession> Dial(int fd, const std::string& node);
   // The same for a helper's control port, to see how both like each other's certificates.
   std::unique_ptr<TlsSession> DialControl(int fd, const std::string& node);
-  // The accepting end. The peer must have one of these roles.
+  // The accepting end. The peer must have one of these roles; empty: any, or none.
   std::unique_ptr<TlsSession> Accept(int fd, const std::set<Role>& roles);
 
-  // Makes a server of another library (an SSL_CTX of OpenSSL) show this process's certificate and
-  // demand one of the CA, of any role and on no list of revoked ones, from its peers. Takes the
-  // context's app data. This object must outlive `server`.
-  void Configure(ssl_ctx_st* server);
-
-  // Checks the files though no session begins: for a process that has the same ones for days.
-  void LookAtFiles() { Current(); }
+  // Looks at the files now, and reads them if they have changed.
+  void LookAtFiles();
 
   // When the first of this process's certificate and its CA's ends, in Unix seconds.
   int64_t ExpiryUnixSeconds();
@@ -112,12 +109,15 @@ class TlsContext {
   static absl::StatusOr<std::shared_ptr<const Loaded>> Load(const TlsFiles& files,
                                                             ConfigTroubles* troubles);
   std::shared_ptr<const Loaded> Current();
-  void TakeUpNewFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static int UseCurrentFiles(ssl_st* connection, void* context);
-  static int RefuseRevoked(int chain_is_good, x509_store_ctx_st* chain);
+  void Watch();
+  bool HaveChanged(const std::string& stamp);
+  void NoteEnd();
 
   const TlsFiles files_;
+  Mutex look_mutex_;  // held while files are read, so that only who looks at them takes it
   Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // Shared: sessions go on with what they began with.
   std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(mutex_);
   // Of files that could not be used; empty: those that are there are in use.
@@ -126,8 +126,8 @@ class TlsContext {
     std::string why;
   };
   Refused refused_ ABSL_GUARDED_BY(mutex_);
-  TimePoint next_look_ ABSL_GUARDED_BY(mutex_){};
   ExpiryWarnings warnings_ ABSL_GUARDED_BY(mutex_);
+  Thread thread_;  // none, where there was none to be had: then who begins a session looks
 };
 
 }  // namespace ecpipe

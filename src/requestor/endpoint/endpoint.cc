@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "model/plan/repair_plan.h"
 #include "net/endpoint_address.h"
+#include "net/origin_shares.h"
 
 namespace ecpipe {
 namespace {
@@ -129,7 +130,7 @@ void Endpoint::Run() {
   {
     MutexLock lock(&mutex_);
     for (Connection& connection : connections_) {
-      left.push_back({{}, nullptr, std::move(connection.thread), false});
+      left.push_back({{}, nullptr, std::move(connection.thread)});
     }
   }
   for (Connection& connection : left) connection.thread.join();
@@ -188,19 +189,47 @@ void Endpoint::AcceptSome() {
   }
 }
 
+void Endpoint::MakeRoom() {
+  std::vector<Connection*> open;
+  {
+    MutexLock lock(&mutex_);
+    for (Connection& connection : connections_) {
+      if (!connection.gave_way) open.push_back(&connection);
+    }
+  }
+  if (open.size() < options_.max_connections) return;
+  OriginShares asking;
+  for (size_t i = 0; i < open.size(); ++i) {
+    if (!open[i]->peer.user && open[i]->session->asking()) asking.Add(i, open[i]->peer.origin);
+  }
+  const std::optional<uint64_t> surplus = asking.Surplus();
+  if (!surplus) return;
+  Connection* const gives_way = open[*surplus];
+  const absl::Status why =
+      absl::ResourceExhaustedError("the request had not come when others needed its room");
+  {
+    MutexLock lock(&mutex_);
+    gives_way->gave_way = true;
+  }
+  NoteRefused(gives_way->peer, why);
+  gives_way->session->Stop(why);
+}
+
 absl::Status Endpoint::Admit(const EndpointPeer& peer) {
   ECPIPE_RETURN_IF_ERROR(access_.CheckPeer(peer));
+  if (!peer.user) MakeRoom();
   std::vector<EndpointPeer> open;
   {
     MutexLock lock(&mutex_);
-    for (const Connection& connection : connections_) open.push_back(connection.peer);
+    for (const Connection& connection : connections_) {
+      if (!connection.gave_way) open.push_back(connection.peer);
+    }
   }
   return access_.CheckRoom(peer, open, options_.max_connections);
 }
 
-// Says why, if the socket takes it; a client of TLS only sees the end. A line a second at most: who
-// is refused tries again.
-void Endpoint::Refuse(const UniqueFd& fd, const EndpointPeer& peer, const absl::Status& why) {
+// A line a second at most: who is refused tries again.
+void Endpoint::NoteRefused(const EndpointPeer& peer, const absl::Status& why) {
   constexpr auto kInterval = std::chrono::seconds(1);
   {
     MutexLock lock(&mutex_);
@@ -214,6 +243,11 @@ void Endpoint::Refuse(const UniqueFd& fd, const EndpointPeer& peer, const absl::
          {"status", StatusText(why)},
          {"count", std::to_string(std::exchange(refused_since_, 0))}});
   }
+}
+
+// Says why, if the socket takes it; a client of TLS only sees the end.
+void Endpoint::Refuse(const UniqueFd& fd, const EndpointPeer& peer, const absl::Status& why) {
+  NoteRefused(peer, why);
   if (options_.tls != nullptr) return;
   const std::string text = EndpointErrorText(why);
   const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(text.data()),
@@ -228,6 +262,7 @@ void Endpoint::Refuse(const UniqueFd& fd, const EndpointPeer& peer, const absl::
 void Endpoint::Open(UniqueFd fd) {
   JoinDone();
   EndpointPeer peer = PeerOf(fd.get());
+  if (socket_.local()) peer.origin.clear();  // all clients have it
   if (absl::Status may = Admit(peer); !may.ok()) return Refuse(fd, peer, may);
   StreamSocket socket(std::move(fd));
   if (options_.tls != nullptr) {
@@ -257,7 +292,12 @@ void Endpoint::Serve(Connection* connection) {
     outcome = connection->session->Run();
     return absl::OkStatus();
   }));
-  if (outcome.repair || !outcome.status.ok()) {
+  bool noted = false;
+  {
+    MutexLock lock(&mutex_);
+    noted = connection->gave_way;
+  }
+  if ((outcome.repair || !outcome.status.ok()) && !noted) {
     Log(outcome.status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "endpoint.end",
         {{"user", connection->peer.text()},
          {"client", outcome.client},

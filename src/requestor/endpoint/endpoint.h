@@ -67,6 +67,7 @@ class Endpoint {
     std::unique_ptr<EndpointSession> session;
     Thread thread;
     bool done = false;
+    bool gave_way = false;  // its thread soon ends
   };
 
   Endpoint(const Options& options, EndpointSocket socket, EndpointAccess access, Wakeup wakeup,
@@ -77,6 +78,10 @@ class Endpoint {
   void AcceptSome();
   void Open(UniqueFd fd);
   absl::Status Admit(const EndpointPeer& peer);
+  // Where there is no room, who has come by TCP and not asked yet gives way: of the address with
+  // the most of these, the oldest. They may be strangers, whom the cookie or TLS will not let in.
+  void MakeRoom();
+  void NoteRefused(const EndpointPeer& peer, const absl::Status& why);
   void Refuse(const UniqueFd& fd, const EndpointPeer& peer, const absl::Status& why);
   void Serve(Connection* connection);
   void JoinDone();

@@ -16,6 +16,7 @@
 #include "base/bytes/hex.h"
 #include "base/file_io.h"
 #include "base/status.h"
+#include "net/tcp_socket.h"
 
 namespace ecpipe {
 namespace {
@@ -84,6 +85,13 @@ absl::StatusOr<std::string> WriteSecret(const std::string& path, uint32_t mode) 
 
 EndpointPeer PeerOf(int fd) {
   EndpointPeer peer;
+  sockaddr_storage from{};
+  socklen_t from_length = sizeof from;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&from), &from_length) == 0 &&
+      from.ss_family != AF_UNIX) {
+    peer.origin = OriginText(from);
+    return peer;
+  }
   ucred credentials{};
   socklen_t length = sizeof credentials;
   const bool known = ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 &&
@@ -167,6 +175,13 @@ absl::Status EndpointAccess::CheckRoom(const EndpointPeer& peer, std::span<const
                                         " of [endpoint] max_connections)");
   };
   if (open.size() >= max_connections) return refuse("all");
+  if (!peer.origin.empty()) {
+    const auto of_address = std::count_if(open.begin(), open.end(), [&](const EndpointPeer& other) {
+      return other.origin == peer.origin;
+    });
+    const bool full = static_cast<size_t>(of_address) >= ShareOf(max_connections, kShareOfAUser);
+    return full ? refuse("the address's half") : absl::OkStatus();
+  }
   if (IsFirst(peer)) return absl::OkStatus();
   size_t of_user = 0;
   size_t of_others = 0;

@@ -22,8 +22,12 @@ namespace ecpipe {
 struct EndpointPeer {
   std::optional<uid_t> user;  // nothing: TCP, where the kernel does not say
   std::vector<gid_t> groups;
+  std::string origin = {};  // the address, where other hosts may call
 
-  std::string text() const { return user ? std::to_string(*user) : "unknown"; }
+  std::string text() const {
+    if (user) return std::to_string(*user);
+    return origin.empty() ? "unknown" : origin;
+  }
 };
 EndpointPeer PeerOf(int fd);
 
@@ -50,8 +54,8 @@ class EndpointAccess {
   absl::Status CheckPeer(const EndpointPeer& peer) const;
   // UNAUTHENTICATED: it is not the secret that is wanted. Takes the same time whatever it is.
   absl::Status CheckCookie(const std::string& shown) const;
-  // RESOURCE_EXHAUSTED: with these connections open, of which each says its user, another one of
-  // the peer would take the room of others.
+  // RESOURCE_EXHAUSTED: with these connections open, of which each says its user or address,
+  // another one of the peer would take the room of others. An address has the share of a user.
   absl::Status CheckRoom(const EndpointPeer& peer, std::span<const EndpointPeer> open,
                          size_t max_connections) const;
 

@@ -297,6 +297,11 @@ std::optional<TimePoint> EndpointSession::deadline() {
   return phase_ == Phase::kWaiting ? std::optional(deadline_) : std::nullopt;
 }
 
+bool EndpointSession::asking() {
+  MutexLock lock(&mutex_);
+  return phase_ == Phase::kRequest;
+}
+
 void EndpointSession::PeerHasGone() {
   MutexLock lock(&mutex_);
   // An endpoint that looked a moment ago may come late.

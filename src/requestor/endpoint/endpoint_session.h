@@ -47,6 +47,8 @@ class EndpointSession {
   // -1; and the time by which the first byte must have come.
   int watched_fd();
   std::optional<TimePoint> deadline();
+  // Whether no valid request has come yet.
+  bool asking();
 
   // The client has closed the connection, or has sent bytes that it must not send: cancels the
   // repair, unless its last bytes are being sent.

@@ -101,6 +101,14 @@ bool WriteReport(const BlockReport& report,
   return writer.End();
 }
 
+uint64_t BlocksIn(const v1::ReportBlocksRequest& piece) {
+  uint64_t blocks = 0;
+  for (const v1::ReportBlocksRequest::Pool& pool : piece.pools()) {
+    blocks += static_cast<uint64_t>(pool.ids_size()) + static_cast<uint64_t>(pool.removed_size());
+  }
+  return blocks;
+}
+
 absl::Status ReportAssembler::Add(const v1::ReportBlocksRequest& piece) {
   if (!begun_) {
     begun_ = true;

@@ -16,6 +16,9 @@ namespace ecpipe {
 bool WriteReport(const BlockReport& report,
                  const std::function<bool(const v1::ReportBlocksRequest&)>& write);
 
+// How many blocks a message lists.
+uint64_t BlocksIn(const v1::ReportBlocksRequest& piece);
+
 // Puts the messages of a report together again. Used by one thread.
 class ReportAssembler {
  public:

@@ -10,9 +10,11 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "base/process/config_troubles.h"
 #include "base/process/daemon.h"
+#include "base/process/daemon_main.h"
 #include "base/process/directory_lock.h"
 #include "base/process/log.h"
 #include "base/process/log_line.h"
@@ -31,6 +33,29 @@ std::string Logged(const std::string& value) {
   testing::internal::CaptureStderr();
   Log(LogLevel::kError, "test.event", {{"value", value}});
   return testing::internal::GetCapturedStderr();
+}
+
+struct NoConfig {
+  LogSettings log;
+  ConfigValues values;
+};
+
+struct ServerWithoutThreads {
+  static ConfigTroubles Check(const NoConfig&) { return {}; }
+  static absl::StatusOr<std::unique_ptr<ServerWithoutThreads>> Start(const NoConfig&) {
+    throw std::system_error(EAGAIN, std::generic_category(), "no thread");
+  }
+  static RunningConfig::Changes Reload(const NoConfig&) { return {}; }
+};
+
+TEST(DaemonMain, AThreadThatCannotBeHadAtTheStartIsAnErrorThatTimeMayMend) {
+  const auto load = [](const std::string&, auto) { return absl::StatusOr<NoConfig>(NoConfig()); };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Serve<ServerWithoutThreads>(
+                "ecpipe-test", {}, load, [](const auto&, auto&) { return Serving(); },
+                [](auto&) {}),
+            1);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("no thread"));
 }
 
 TEST(DirectoryLock, OneAtATimeAndTheErrorNamesTheDirectoryAndTheProcess) {

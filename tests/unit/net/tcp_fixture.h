@@ -35,6 +35,8 @@ inline absl::Status ReceiveFrame(SliceReceiver* receiver, const FrameHeader& exp
   }
 }
 
+inline TimePoint Soon() { return Clock::System().Now() + std::chrono::milliseconds(500); }
+
 // A data port, and one edge of a repair from it.
 class TcpTransportTest : public testing::Test {
  protected:

@@ -126,7 +126,7 @@ TEST_P(EitherTcpTransportTest, AnErrorArrivesWithCodeTextAndNode) {
   auto receiver = Dial(5);
   auto sent = std::async(std::launch::async, [this] {
     const absl::Status status = SendFrame(0, Bytes{1});
-    sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"));
+    sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"), Soon());
     sender_.reset();
     return status;
   });
@@ -157,7 +157,7 @@ TEST_P(EitherTcpTransportTest, AnErrorInTheMiddleOfAFrameArrivesAfterTheFrame) {
         EXPECT_TRUE(WaitToSend().ok());
       }
     }
-    sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"));
+    sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"), Soon());
     sender_.reset();
     return frame + 1;
   });
@@ -185,7 +185,7 @@ TEST_P(EitherTcpTransportTest, AnErrorReachesAReceiverThatComesLate) {
       ASSERT_TRUE(WaitFor(receiver->poll_fd().fd, POLLOUT));
       EXPECT_FALSE(receiver->TryReceive(Header(0, 1), got).value()) << "the hello goes out";
     }
-    sender_->SendError(Header(0, 0), reason);
+    sender_->SendError(Header(0, 0), reason, Soon());
     sender_.reset();
     if (!dial_first) receiver = Dial(1);
     const absl::Status status = ReceiveFrame(receiver.get(), Header(0, 1), got);
@@ -197,7 +197,7 @@ TEST_P(EitherTcpTransportTest, AnErrorReachesAReceiverThatComesLate) {
 TEST_F(TcpTransportTest, TheReasonIsForTheRightTokenOnlyAndForATime) {
   StartServer({.handshake_timeout = std::chrono::milliseconds(200)});
   Offer();
-  sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"));
+  sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"), Soon());
   sender_.reset();
   Hello wrong = TheHello();
   wrong.token[15] ^= 1;
@@ -211,7 +211,7 @@ TEST_F(TcpTransportTest, TheReasonIsForTheRightTokenOnlyAndForATime) {
 
 TEST_P(EitherTcpTransportTest, ANewOfferTakesTheReasonBack) {
   Offer();
-  sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"));
+  sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"), Soon());
   sender_.reset();
   Offer();
   auto receiver = Dial(1);
@@ -227,7 +227,7 @@ TEST_P(EitherTcpTransportTest, NothingIsSentAndNothingBreaksWithoutAReceiver) {
   EXPECT_FALSE(sender_->TrySend(Header(0, 1), Bytes{1}, SliceSender::Next::kUnknown).value());
   EXPECT_FALSE(sender_->TryFinish().value());
   EXPECT_EQ(sender_->poll_fd().fd, -1);
-  sender_->SendError(Header(0, 0), absl::AbortedError("never mind"));
+  sender_->SendError(Header(0, 0), absl::AbortedError("never mind"), Soon());
   EXPECT_EQ(sender_->bytes_sent(), 0u);
 }
 

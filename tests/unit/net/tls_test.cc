@@ -3,13 +3,16 @@
 // keeps what streams promise is in tcp_transport_test.cc.
 #include "net/tls/tls.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <sstream>
+#include <thread>
 
 #include "unit/net/tcp_fixture.h"
 #include "unit/net/test_certificates.h"
@@ -274,6 +277,30 @@ TEST_F(TlsTest, FilesThatCannotBeUsedLeaveTheOldOnesInUse) {
     const absl::Status status = Try(app);
     ASSERT_TRUE(status.ok()) << status;
   } while (Clock::System().Now() < after_a_look);
+}
+
+// As a long list of revoked ones does, but for as long as the test likes.
+TEST(TlsContext, NobodyWaitsForFilesThatAreBeingRead) {
+  const TestCertificates mine("node=helper stolen=requestor");
+  mine.Revoke("stolen");
+  TlsFiles files = mine.Files("node");
+  files.crl = mine.Path("crl.pem");
+  const auto context = TlsContext::Create(files).value();
+  std::filesystem::remove(files.crl);
+  ASSERT_EQ(::mkfifo(files.crl.c_str(), 0600), 0);
+  UniqueFd writer;
+  for (int i = 0; i < 400 && !writer.valid(); ++i) {
+    writer = UniqueFd(::open(files.crl.c_str(), O_WRONLY | O_NONBLOCK));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // sleep-ok: looked at each second
+  }
+  ASSERT_TRUE(writer.valid()) << "nobody reads";
+  auto begun = std::async(std::launch::async, [&] {
+    const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    return context->Accept(socket.get(), {Role::kHelper}) != nullptr;
+  });
+  EXPECT_EQ(begun.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  writer.reset();
+  EXPECT_TRUE(begun.get());
 }
 
 TEST(TlsContext, RefusesWhatItCannotUseAndNamesIt) {

@@ -101,7 +101,7 @@ TEST_F(MemoryTransportTest, AFrameGoesThroughASmallerBufferInPieces) {
 
 TEST_F(MemoryTransportTest, AnErrorReachesAReceiverThatComesLater) {
   Offer();
-  sender_->SendError(Header(0, 0), absl::InternalError("no disk"));
+  sender_->SendError(Header(0, 0), absl::InternalError("no disk"), TimePoint());
   sender_.reset();
   Dial();
   Bytes payload(10);

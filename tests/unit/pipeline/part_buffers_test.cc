@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "base/status.h"
 #include "pipeline/part_runner.h"
 
 namespace ecpipe::part_buffers_test {
@@ -28,6 +29,38 @@ TEST(PartBuffers, ManyLanesTakeASliceEachAndNotARingEach) {
   EXPECT_EQ(PartBufferBytes(PartOfLanes(1), {}), 2u * 16 * slice) << "two rings of 512 KiB";
   EXPECT_EQ(PartBufferBytes(PartOfLanes(8), {}), 8u * 2 * 2 * slice) << "still a MiB";
   EXPECT_EQ(PartBufferBytes(PartOfLanes(64), {}), 64u * 2 * slice);
+}
+
+TEST(PartBuffers, StreamsCountWithWhatTlsHolds) {
+  RepairPart part = PartOfLanes(8);
+  part.hops[0].outputs.emplace_back();
+  EXPECT_EQ(PartBufferBytes(part, {.stream_bytes = 1000}), PartBufferBytes(part, {}) + 9 * 1000);
+}
+
+TEST(PartBuffers, PartsThatShareARoomStayWithinIt) {
+  PartOptions options;
+  options.buffers = std::make_shared<SharedRoom>(3u << 20);
+  SharedRoom::Share another(options.buffers.get());
+  ASSERT_TRUE(another.Take((2u << 20) + 1));
+  const absl::Status full =
+      PartRunner::Create(PartOfLanes(1), {}, nullptr, nullptr, options).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  EXPECT_TRUE(IsOwnShortage(full)) << "no helper is to blame";
+  SharedRoom::Share fits(options.buffers.get());
+  EXPECT_TRUE(fits.Take(PartBufferBytes(PartOfLanes(1), {}) - 1)) << "a refused one holds nothing";
+}
+
+TEST(SharedRoomTest, WhoIsAloneHasAsMuchAsItNeeds) {
+  SharedRoom room(10);
+  SharedRoom::Share first(&room);
+  EXPECT_TRUE(first.Take(8));
+  {
+    SharedRoom::Share second(&room);
+    EXPECT_FALSE(second.Take(3));
+    EXPECT_TRUE(second.Take(2));
+    EXPECT_FALSE(first.Take(1));
+  }
+  EXPECT_TRUE(first.Take(100));
 }
 
 }  // namespace

@@ -106,5 +106,13 @@ TEST(BlockReportProto, HasLimits) {
   EXPECT_TRUE(absl::IsResourceExhausted(blocks.Add(many)));
 }
 
+TEST(BlockReportProto, BlocksOfAMessageAreCounted) {
+  const BlockChanges changes{{{{-16, 1, 5}, 0}, {{-15, 1, 5}, 0}}, {-32}};
+  const BlockReport report{"n1", 7, 2, 1, {{"BP-1", changes}}};
+  uint64_t blocks = 0;
+  for (const v1::ReportBlocksRequest& piece : PiecesOf(report)) blocks += BlocksIn(piece);
+  EXPECT_EQ(blocks, 3u);
+}
+
 }  // namespace
 }  // namespace ecpipe::block_report_proto_test

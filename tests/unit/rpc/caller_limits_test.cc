@@ -23,6 +23,7 @@ namespace {
 
 constexpr Duration kLong = std::chrono::seconds(60);  // no test waits for it to pass
 constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 
 class FakeHelper : public v1::HelperService::Service {
  public:
@@ -63,16 +64,27 @@ class Silent {
   const UniqueFd fd_;
 };
 
-// A streaming call that says nothing.
+// A streaming call that says nothing. Where the server waits for a request, and answers at once, it
+// has sent an empty one and has the answer, or knows that none comes.
 class IdleStream {
  public:
-  explicit IdleStream(const std::shared_ptr<grpc::Channel>& channel) : stub_(channel) {
+  explicit IdleStream(const std::shared_ptr<grpc::Channel>& channel,
+                      const char* method = kReflection)
+      : stub_(channel) {
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-    call_ = stub_.PrepareCall(&context_, kReflection, &queue_);
+    call_ = stub_.PrepareCall(&context_, method, &queue_);
     call_->StartCall(nullptr);
     void* tag = nullptr;
     bool ok = false;
     queue_.Next(&tag, &ok);
+    if (method == kWatch) {
+      const grpc::Slice nothing;
+      call_->WriteLast(grpc::ByteBuffer(&nothing, 1), grpc::WriteOptions(), nullptr);
+      queue_.Next(&tag, &ok);
+      grpc::ByteBuffer answer;
+      call_->Read(&answer, nullptr);
+      queue_.Next(&tag, &ok);
+    }
     call_->Finish(&status_, this);
   }
   ~IdleStream() {
@@ -85,6 +97,7 @@ class IdleStream {
     }
   }
   bool EndedWithin(Duration patience) {
+    if (ended_) return true;
     void* tag = nullptr;
     bool ok = false;
     const auto until = std::chrono::system_clock::now() +
@@ -180,6 +193,29 @@ TEST_F(CallerLimitsTest, StreamsEndInTimeAndAreFew) {
   EXPECT_TRUE(Call(channel).ok()) << "others are served meanwhile";
   for (auto& stream : streams) EXPECT_TRUE(stream->EndedWithin(kLong));
   EXPECT_LT(Clock::System().Now() - begun, kLong);
+}
+
+TEST_F(CallerLimitsTest, WatchesOfHealthAreFewAndTakeNobodysPlace) {
+  Serve({.max_streams = 1, .max_watches = 2, .reflection = kLong});
+  const auto channel = Connect();
+  std::vector<std::unique_ptr<IdleStream>> streams;
+  for (int i = 0; i < 3; ++i) streams.push_back(std::make_unique<IdleStream>(channel, kWatch));
+  EXPECT_FALSE(streams[0]->EndedWithin(Duration(0)));
+  EXPECT_FALSE(streams[1]->EndedWithin(Duration(0)));
+  EXPECT_TRUE(streams[2]->EndedWithin(kLong));
+  EXPECT_FALSE(IdleStream(channel).EndedWithin(std::chrono::milliseconds(300)));
+  EXPECT_TRUE(Call(channel).ok());
+}
+
+TEST_F(CallerLimitsTest, AWatchEndsInTime) {
+  Serve({.watch = std::chrono::milliseconds(200)});
+  EXPECT_TRUE(IdleStream(Connect(), kWatch).EndedWithin(kLong / 2));
+}
+
+TEST(CallerLimits, AWatchTooManyIsRefusedAndAskingIsNot) {
+  CallerLimits limits({.max_watches = 0});
+  EXPECT_TRUE(absl::IsResourceExhausted(limits.Admit(kWatch, "eve")));
+  EXPECT_TRUE(limits.Admit("/grpc.health.v1.Health/Check", "eve").ok());
 }
 
 TEST_F(CallerLimitsTest, AStreamMayWaitForItsTime) {

@@ -4,9 +4,13 @@
 #include <curl/curl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <cerrno>
+#include <future>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -18,6 +22,7 @@
 namespace ecpipe::http_server_test {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 struct Answer {
@@ -65,6 +70,36 @@ std::unique_ptr<HttpServer> Serve(std::shared_ptr<TlsContext> tls = nullptr) {
       .value();
 }
 
+class RawClient {
+ public:
+  explicit RawClient(const std::string& address)
+      : fd_(StartConnect(ParseHostPort(address).value()).value()) {
+    pollfd polled{fd_.get(), POLLOUT, 0};
+    EXPECT_EQ(::poll(&polled, 1, 60'000), 1);
+  }
+  void Send(const std::string& text) const {
+    ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+  }
+  // Whether the server ends the connection; whether it says something before is not looked at.
+  bool EndsWithin(int millis) const {
+    pollfd polled{fd_.get(), POLLRDHUP, 0};
+    return ::poll(&polled, 1, millis) == 1;
+  }
+  std::string Rest() const {
+    std::string text;
+    char bytes[4096];
+    EXPECT_TRUE(EndsWithin(60'000));
+    for (ssize_t got = 1; got > 0;) {
+      got = ::recv(fd_.get(), bytes, sizeof bytes, 0);
+      if (got > 0) text.append(bytes, static_cast<size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  const UniqueFd fd_;
+};
+
 TEST(HttpServerTest, ServesItsPagesAndNothingElse) {
   const auto server = Serve();
   const std::string url = "http://" + server->address();
@@ -105,12 +140,68 @@ TEST(HttpServerTest, EndsWhileConnectionsAreSilent) {
   server.reset();
 }
 
-TEST(HttpServerTest, AnswersAgainAfterSilentConnections) {
+TEST(HttpServerTest, AnswersWhileOthersAreSilent) {
   const auto server = Serve();
   std::vector<UniqueFd> silent;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 100; ++i) {
     silent.push_back(StartConnect(ParseHostPort(server->address()).value()).value());
   }
+  EXPECT_EQ(Ask("http://" + server->address() + "/page").status, 200);
+}
+
+TEST(HttpServerTest, ARequestThatComesByteByByteIsGivenUp) {
+  const auto server = Serve();
+  const RawClient slow(server->address());
+  int tenths = 0;
+  while (tenths < 300 && !slow.EndsWithin(100)) {
+    slow.Send("G");
+    ++tenths;
+  }
+  EXPECT_LT(tenths, 300);
+}
+
+TEST(HttpServerTest, WhoWaitsForAPageGivesWayToOthers) {
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  const auto server = HttpServer::Start("127.0.0.1:0", nullptr, {{"/page", [&] {
+                                                                     gone.wait();
+                                                                     return HttpReply();
+                                                                   }}})
+                          .value();
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 40; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server->address()));
+    clients.back()->Send("GET /page HTTP/1.1\r\n\r\n");
+  }
+  for (size_t i = 0; i < 8; ++i) EXPECT_TRUE(clients[i]->EndsWithin(60'000)) << i;
+  go.set_value();
+  for (size_t i = 8; i < 40; ++i) EXPECT_THAT(clients[i]->Rest(), HasSubstr(" 200 OK")) << i;
+}
+
+TEST(HttpServerTest, WhatIsNoRequestIsToldSo) {
+  const auto server = Serve();
+  const auto answer = [&](const std::string& said) {
+    const RawClient client(server->address());
+    client.Send(said);
+    return client.Rest();
+  };
+  EXPECT_THAT(answer("hello\r\n\r\n"), HasSubstr(" 400 "));
+  EXPECT_THAT(answer("GET /page HTTP/2\r\n\r\n"), HasSubstr(" 400 "));
+  EXPECT_THAT(answer("\r\n\r\n"), HasSubstr(" 400 "));
+  EXPECT_THAT(answer(std::string(16 << 10, 'a')), HasSubstr(" 431 "));
+  EXPECT_THAT(answer("GET /page HTTP/1.0\r\nA: b\r\n\r\n"), EndsWith("\r\n\r\nhello\n"));
+  const std::string head = answer("HEAD /page HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(head, HasSubstr("\r\nContent-Length: 6\r\n"));
+  EXPECT_THAT(head, EndsWith("\r\n\r\n"));
+}
+
+TEST(HttpServerTest, APageThatThrowsIsAnErrorAndTheOthersGoOn) {
+  const auto server =
+      HttpServer::Start("127.0.0.1:0", nullptr,
+                        {{"/page", [] { return HttpReply(); }},
+                         {"/bad", []() -> HttpReply { throw std::runtime_error("no"); }}})
+          .value();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Ask("http://" + server->address() + "/bad").status, 500);
   EXPECT_EQ(Ask("http://" + server->address() + "/page").status, 200);
 }
 
@@ -133,6 +224,7 @@ TEST(HttpServerTest, EndsWhileAcceptFails) {
     return ENFILE;
   });
   auto server = Serve();
+  const RawClient waiting(server->address());
   while (calls < 2) std::this_thread::yield();
   server.reset();
 }

@@ -42,8 +42,13 @@ class QfsSource : public StripeSource {
   static constexpr int kMaxWaiting = 64;
 
   // All outlive the source.
-  QfsSource(NodeRegistry* nodes, CorruptBlocks* corrupt, QfsOptions options, const Clock* clock)
-      : nodes_(nodes), corrupt_(corrupt), options_(std::move(options)), clock_(clock) {}
+  QfsSource(NodeRegistry* nodes, CorruptBlocks* corrupt, QfsOptions options, const Clock* clock,
+            const ReportedBlocks::Limits& limits = {})
+      : nodes_(nodes),
+        corrupt_(corrupt),
+        options_(std::move(options)),
+        clock_(clock),
+        reported_(limits) {}
 
   std::string system() const override { return "qfs"; }
   std::optional<std::string> BlockNamed(const std::string& text) const override;

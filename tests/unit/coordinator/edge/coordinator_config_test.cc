@@ -45,6 +45,7 @@ TEST_F(CoordinatorConfigTest, DefaultsAreLoopbackAndTheCoordinatorsOwn) {
   EXPECT_EQ(config->repairs.abandon_after, defaults.abandon_after);
   EXPECT_EQ(config->repairs.max_running, defaults.max_running);
   EXPECT_EQ(config->repairs.journal_keep, defaults.journal_keep);
+  EXPECT_EQ(config->reported.blocks, ReportedBlocks::Limits().blocks);
 }
 
 TEST_F(CoordinatorConfigTest, ReadsTheTopologyFiles) {
@@ -66,7 +67,7 @@ TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
       "[defaults]\nscheme = \"ppr\"\nslice_bytes = \"1MiB\"\ntransport = \"redis\"\n"
       "link_mbit = 10000\n"
       "[timeouts]\nhandout_seconds = 0.5\ndead_after_seconds = 7\nabandon_after_seconds = 60\n"
-      "[limits]\nmax_running = 3\njournal_keep = 0\nrepair_mbit = 800\n");
+      "[limits]\nmax_running = 3\njournal_keep = 0\nrepair_mbit = 800\nmax_reported_blocks = 5\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->listen, "0.0.0.0:1");
   EXPECT_TRUE(config->insecure);
@@ -82,6 +83,7 @@ TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
   EXPECT_EQ(config->repairs.max_running, 3u);
   EXPECT_EQ(config->repair_bytes_per_second, 100e6);
   EXPECT_EQ(config->repairs.journal_keep, 0);
+  EXPECT_EQ(config->reported.blocks, 5u);
 }
 
 TEST_F(CoordinatorConfigTest, EveryMistakeIsNamedWithItsLine) {

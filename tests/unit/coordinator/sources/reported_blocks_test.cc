@@ -168,6 +168,12 @@ TEST(ReportedBlocks, ANodeHasLimitedBlocks) {
   EXPECT_EQ(reported.Of("n2"), nullptr);
 }
 
+TEST(ReportedBlocks, TheLimitsFitTheUnit) {
+  constexpr uint64_t kMemoryMax = uint64_t{4} << 30;  // deploy/systemd/ecpipe-coordinator.service
+  constexpr uint64_t kUnderWay = 112 * BlockReport::kMaxBlocks;
+  EXPECT_LE(sizeof(InternalBlock) * ReportedBlocks::Limits().blocks + kUnderWay, kMemoryMax);
+}
+
 TEST(ReportedBlocks, AllNodesTogetherHaveLimitedBlocks) {
   ReportedBlocks reported({.blocks = 5});
   const TimePoint now;

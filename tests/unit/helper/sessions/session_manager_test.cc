@@ -46,6 +46,17 @@ TEST_F(SessionManagerTest, CancelEndsTheAttemptsUpToTheOneNamed) {
   EXPECT_TRUE(absl::IsCancelled(reports[0].status)) << reports[0].status;
 }
 
+TEST_F(SessionManagerTest, AllOutputsAreToldOfAnErrorByOneDeadline) {
+  RepairPart part = Part(1);
+  part.hops[0].outputs.push_back({{1, 0, 0, 0, 1}, {}, "other", {0}});
+  ASSERT_TRUE(manager_->Start(std::move(part)).ok());
+  EXPECT_EQ(manager_->Cancel(1, 0), 1u);
+  WaitForReports(1);
+  const std::vector<TimePoint> told = tcp_.Told();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0], told[1]);
+}
+
 TEST_F(SessionManagerTest, ANewerAttemptReplacesTheOlder) {
   ASSERT_TRUE(manager_->Start(Part(1, 0)).ok());
   ASSERT_TRUE(manager_->Start(Part(1, 1)).ok());

@@ -33,6 +33,11 @@ class IdleTransport : public Transport {
   std::atomic<int> open{0};
   std::atomic<bool> refuse{false};
   std::atomic<bool> flows{false};  // everything is taken at once
+  // Until when each stream that was told of an error may wait for that.
+  std::vector<TimePoint> Told() {
+    MutexLock lock(&mutex_);
+    return told_;
+  }
 
  private:
   class Receiver : public SliceReceiver {
@@ -52,7 +57,10 @@ class IdleTransport : public Transport {
     }
     absl::StatusOr<bool> TryFinish() override { return owner_->flows.load(); }
     absl::Status CheckPeer() override { return absl::OkStatus(); }
-    void SendError(const FrameHeader&, const absl::Status&) override {}
+    void SendError(const FrameHeader&, const absl::Status&, TimePoint deadline) override {
+      MutexLock lock(&owner_->mutex_);
+      owner_->told_.push_back(deadline);
+    }
     pollfd poll_fd() const override { return {-1, 0, 0}; }
     uint64_t bytes_sent() const override { return 0; }
     LinkTiming timing() const override { return {}; }
@@ -60,6 +68,9 @@ class IdleTransport : public Transport {
    private:
     IdleTransport* const owner_;
   };
+
+  Mutex mutex_;
+  std::vector<TimePoint> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Holds back who comes, until it opens.

@@ -71,6 +71,15 @@ TEST(EndpointAccess, RoomIsKeptForThoseWhoAreFirst) {
   EXPECT_TRUE(access->CheckRoom(User(54321), {}, 1).ok());
 }
 
+TEST(EndpointAccess, AnAddressOfAnotherHostHasAUsersShare) {
+  const auto access = EndpointAccess::Create({}, kTcp);
+  const auto from = [](const char* origin) { return EndpointPeer{std::nullopt, {}, origin}; };
+  const std::vector<EndpointPeer> open(4, from("192.0.2.1"));
+  EXPECT_TRUE(absl::IsResourceExhausted(access->CheckRoom(from("192.0.2.1"), open, 8)));
+  EXPECT_TRUE(access->CheckRoom(from("192.0.2.2"), open, 8).ok());
+  EXPECT_TRUE(access->CheckRoom(from(""), std::vector<EndpointPeer>(4, from("")), 8).ok());
+}
+
 class EndpointCookie : public EndpointTest {
  protected:
   std::string Cookie() {
@@ -132,6 +141,38 @@ TEST_F(EndpointCookie, OnlyWhoShowsItIsServed) {
   EndpointClient client(endpoint_->address());
   ASSERT_TRUE(client.Send(Request(1000, "cookie " + Cookie() + "\n")));
   EXPECT_EQ(client.Receive().type, 2);
+}
+
+TEST_F(EndpointTest, StrangersWhoDoNotAskGiveWay) {
+  Start([](Endpoint::Options* options) {
+    options->address = kTcp;
+    options->insecure = true;
+    options->max_connections = 2;
+    options->session.request_timeout = std::chrono::seconds(600);
+  });
+  std::vector<std::unique_ptr<EndpointClient>> strangers;
+  for (int i = 0; i < 5; ++i) {
+    strangers.push_back(std::make_unique<EndpointClient>(endpoint_->address()));
+  }
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(1000)));
+  EXPECT_EQ(client.Receive().type, 2);
+  EXPECT_EQ(strangers[0]->Receive().type, 0);
+}
+
+TEST_F(EndpointTest, WhoHasAskedGivesWayToNobody) {
+  Start([](Endpoint::Options* options) {
+    options->address = kTcp;
+    options->insecure = true;
+    options->max_connections = 1;
+  });
+  script_.lingers = true;
+  EndpointClient first(endpoint_->address());
+  ASSERT_TRUE(first.Send(Request(1000)));
+  ASSERT_EQ(first.Receive().type, 2);
+  EndpointClient second(endpoint_->address());
+  EXPECT_THAT(ErrorOf(&second), HasSubstr("code RESOURCE_EXHAUSTED"));
+  endpoint_.reset();
 }
 
 TEST_F(EndpointTest, EachRepairIsInTheLogWithItsUserItsBlockAndItsResult) {

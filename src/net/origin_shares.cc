@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/origin_shares.h"
+#include "net/origin_shares.h"
 
 #include <algorithm>
 
