@@ -59,17 +59,23 @@ class Client:
         """A degraded read; `taken` hears how many bytes there are, each time that some come. With
         EcpipeError it leaves what came as `so_far`."""
         content = bytearray()
+        raised: list[Exception] = []
 
         def take(piece: int, size: int, _: object) -> int:
             content.extend(ctypes.string_at(piece, size))
-            taken(len(content))
-            return 0
+            try:
+                taken(len(content))
+            except Exception as error:  # nothing may be raised through the library
+                raised.append(error)
+            return len(raised)
         callback = _Take(take)
         target = self._target([block_id], offset, length, scheme, slice_bytes)
         try:
             self._call("ecpipe_read", self._handle, ctypes.byref(target), callback, None, None,
                        None)
         except EcpipeError as error:
+            if raised:
+                raise raised[0] from None
             error.so_far = bytes(content)
             raise
         return bytes(content)
