@@ -13,13 +13,16 @@ CHUNK = 1 << 16
 
 class Relay:
     """Passes bytes between whoever connects to `address` and `target`. While `silent`, the caller's
-    bytes pass and the answers are held back, as a firewall that works in one direction does."""
+    bytes pass and the answers are held back, as a firewall that works in one direction does. With
+    `cut_after` a connection ends after so many bytes of its answer; `cuts` counts these."""
 
     def __init__(self, target: str) -> None:
         host, port = target.rsplit(":", 1)
         self._target = (host, int(port))
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self._server.getsockname()[1]
+        self.cut_after: int | None = None
+        self.cuts = 0
         self._answers = threading.Event()
         self._answers.set()
         self._sockets: list[socket.socket] = []
@@ -54,17 +57,23 @@ class Relay:
                 return
             target.settimeout(None)
             self._sockets += [caller, target]
-            for source, sink, waits in ((caller, target, False), (target, caller, True)):
-                thread = threading.Thread(target=self._pass, args=(source, sink, waits),
+            for source, sink, answers in ((caller, target, False), (target, caller, True)):
+                thread = threading.Thread(target=self._pass, args=(source, sink, answers),
                                           daemon=True)
                 self._threads.append(thread)
                 thread.start()
 
-    def _pass(self, source: socket.socket, sink: socket.socket, waits: bool) -> None:
+    def _pass(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        left = self.cut_after if answers else None
         with contextlib.suppress(OSError):
-            while content := source.recv(CHUNK):
-                if waits:
+            while content := source.recv(CHUNK if left is None else min(CHUNK, left)):
+                if answers:
                     self._answers.wait()
                 sink.sendall(content)
+                left = None if left is None else left - len(content)
+                if left == 0:
+                    self.cuts += 1
+                    source.shutdown(socket.SHUT_RDWR)
+                    break
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)

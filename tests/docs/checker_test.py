@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -117,6 +118,27 @@ class Helps(unittest.TestCase):
         self.assertEqual(found.takes_value, {"--keep": False, "--days": True})
         self.assertTrue(found.positionals)
         self.assertFalse(parse_help("Usage: x.sh [--keep]\n").positionals)
+
+
+class FieldPage(unittest.TestCase):
+    """docs/field.md has each test of tests/field, and each test that it names is where it says."""
+
+    NAME = re.compile(r"\btest_\w+")
+
+    def test_the_page_and_the_tests_agree(self) -> None:
+        defined = {str(file.relative_to(REPOSITORY)): set(re.findall(r"def (test_\w+)",
+                                                                     file.read_text()))
+                   for file in REPOSITORY.glob("tests/*/*_test.py")}
+        named = set()
+        for line in (REPOSITORY / "docs" / "field.md").read_text().splitlines():
+            for part in line.split(";"):
+                files = re.findall(r"`(tests/\w+/\w+\.py)`", part)
+                for name in self.NAME.findall(re.sub(r"`[^`]*`", "", part)):
+                    named.add(name)
+                    self.assertTrue(files and name in defined[files[0]], f"{name}: {line}")
+        tests = {name for file, names in defined.items() if file.startswith("tests/field/")
+                 for name in names}
+        self.assertEqual(tests - named, set())
 
 
 class WhatDoesNotExist(unittest.TestCase):

@@ -54,6 +54,8 @@ LABELS = (
     Label("browser", ("release",), retried=True),
     Label("docs", ("release",), retried=True),
     Label("install", ("release",), retried=True),
+    Label("field", ("release",), retried=True),
+    Label("patterns", ("release",), retried=True, rare=True),
     Label("cluster", ("release",), retried=True),
     Label("bench", ("release",)),
 )

@@ -233,7 +233,7 @@ class Times(unittest.TestCase):
 
 
 class Plans(unittest.TestCase):
-    RARE = {"walk", "suite", "releases", "experiments", "libfuzzer"}
+    RARE = {"walk", "suite", "releases", "experiments", "patterns", "libfuzzer"}
 
     def names(self, *arguments: object, **options: bool) -> dict[str, list[str]]:
         return {preset: [label.name for label in labels]

@@ -73,6 +73,9 @@ event::Planned RepairCoordinator::PlanAttempt(RepairId repair_id, const action::
   LeftOut& left_out = planned.left_out;
   const TimePoint start = clock_->Now();
   absl::StatusOr<PlannedRepair> repair = PlanWithout(plan.request, *wanted, left_out.reasons());
+  if (!repair.ok() && left_out.ReadmitReturned(Lives())) {
+    repair = PlanWithout(plan.request, *wanted, left_out.reasons());
+  }
   while (!repair.ok() && left_out.ReadmitOne()) {
     repair = PlanWithout(plan.request, *wanted, left_out.reasons());
   }

@@ -27,10 +27,12 @@ Suspects ByTheirOwnWord(const PartAnswers& answers) {
   for (const auto& [node, answer] : answers) {
     if (absl::IsNotFound(answer.status())) {
       suspects[node] = {"its helper restarted during the repair"};
+      suspects[node].away = true;
     } else if (!answer.ok()) {
       // Who is only slow to answer may have too much to do.
       suspects[node] = {"its helper does not answer: " + std::string(answer.status().message()),
                         /*certain=*/!absl::IsDeadlineExceeded(answer.status())};
+      suspects[node].away = true;
     } else if (!answer->running && FaultOf(answer->ended) == kFaultSelf) {
       suspects[node] = {std::string(answer->ended.message())};
     }

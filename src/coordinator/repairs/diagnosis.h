@@ -25,6 +25,7 @@ struct Suspect {
   // end is a requestor, which cannot be left out.
   std::string other_end;
   bool slow = false;  // the node's links are slow, and nothing else is wrong
+  bool away = false;  // its helper has gone, and may come back with a new start
 };
 using Suspects = std::map<std::string, Suspect>;
 

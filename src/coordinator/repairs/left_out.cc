@@ -4,13 +4,41 @@
 namespace ecpipe {
 
 bool LeftOut::Refuse(const std::string& node, const std::string& reason) {
-  const bool was_uncertain = std::erase(uncertain_, node) > 0;
-  return reasons_.emplace(node, reason).second || was_uncertain;
+  const bool was_doubtful = std::erase(uncertain_, node) + away_.erase(node) > 0;
+  return reasons_.emplace(node, reason).second || was_doubtful;
 }
 
 bool LeftOut::RefuseAtLimit(const std::string& node, const std::string& reason) {
   at_limit_.insert(node);
   return Refuse(node, reason);
+}
+
+bool LeftOut::RefuseWhileAway(const std::string& node, const std::string& reason,
+                              const Away& away) {
+  const bool was_uncertain = std::erase(uncertain_, node) > 0;
+  const bool is_new = reasons_.emplace(node, reason).second;
+  const auto known = away_.find(node);
+  if (known == away_.end()) {
+    if (!is_new && !was_uncertain) return false;  // something else is wrong with it
+    away_.emplace(node, away);
+    return true;
+  }
+  // It has come back since, and is away again.
+  const bool news = known->second != away;
+  known->second = away;
+  return news;
+}
+
+bool LeftOut::ReadmitReturned(const NodeLives& now) {
+  const auto has_returned = [&](const auto& entry) {
+    const auto& [node, away] = entry;
+    const auto found = now.find(node);
+    if (found == now.end() || found->second.dead || found->second.silent) return false;
+    if (found->second.incarnation == away.incarnation && !away.may_answer) return false;
+    reasons_.erase(node);
+    return true;
+  };
+  return std::erase_if(away_, has_returned) > 0;
 }
 
 LeftOut::Reasons LeftOut::WithRoomAgain() const {
@@ -19,10 +47,17 @@ LeftOut::Reasons LeftOut::WithRoomAgain() const {
   return left;
 }
 
-void LeftOut::Suspect(const Suspects& suspects, const std::set<std::string>& needed) {
+void LeftOut::Suspect(const Suspects& suspects, const std::set<std::string>& needed,
+                      const std::map<std::string, uint64_t>& incarnations) {
   for (const auto& [suspect, why] : suspects) {
     if (why.certain) {
-      if (!needed.contains(suspect)) Refuse(suspect, why.reason);
+      if (needed.contains(suspect)) continue;
+      const auto life = incarnations.find(suspect);
+      if (why.away && life != incarnations.end()) {
+        RefuseWhileAway(suspect, why.reason, {life->second});
+      } else {
+        Refuse(suspect, why.reason);
+      }
       continue;
     }
     std::string node = suspect;

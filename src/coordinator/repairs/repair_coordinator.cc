@@ -284,7 +284,7 @@ NodeLives RepairCoordinator::Lives() {
   for (const NodeView& view : nodes_.All()) {
     const std::string& node = view.record.node_id;
     lives[node] = {nodes_.HasRegistered(node), view.state == NodeState::kDead,
-                   view.record.incarnation};
+                   view.record.incarnation, !view.silent_because.empty()};
   }
   return lives;
 }

@@ -113,8 +113,15 @@ bool RepairTracker::HearRefused(const std::map<std::string, absl::Status>& refus
   bool news = false;
   for (const auto& [node, status] : refused) {
     const std::string reason(status.message());
-    news |= absl::IsResourceExhausted(status) ? left_out_.RefuseAtLimit(node, reason)
-                                              : left_out_.Refuse(node, reason);
+    const bool late = absl::IsDeadlineExceeded(status);
+    const auto life = attempt_.incarnations.find(node);
+    if (absl::IsResourceExhausted(status)) {
+      news |= left_out_.RefuseAtLimit(node, reason);
+    } else if ((late || absl::IsUnavailable(status)) && life != attempt_.incarnations.end()) {
+      news |= left_out_.RefuseWhileAway(node, reason, {life->second, late});
+    } else {
+      news |= left_out_.Refuse(node, reason);
+    }
   }
   return news;
 }
@@ -222,7 +229,7 @@ void RepairTracker::CountFailed(const SlicesLeft& missing) {
 void RepairTracker::PlanNextAttempt(RepairRequest request, const Suspects& suspects,
                                     const absl::Status& failure) {
   // Without its hosts there is no repair; whether they can go on has been asked.
-  left_out_.Suspect(suspects, HostsAtWork());
+  left_out_.Suspect(suspects, HostsAtWork(), attempt_.incarnations);
   const uint32_t next = record_.attempt + 1;
   if (bound_.reached()) return EndFailed(bound_.GivenUp(failure));
   if (next < kMaxAttempts) return PlanAttempts(next, std::move(request), failure);

@@ -34,14 +34,6 @@ struct PlannedAttempt {
   std::string stripe_digest;                     // RepairGrant's
 };
 
-// What the coordinator knows of a node that has registered, with it or with the one before.
-struct NodeLife {
-  bool registered_here = false;
-  bool dead = false;
-  uint64_t incarnation = 0;
-};
-using NodeLives = std::map<std::string, NodeLife>;
-
 // How the repair of a block that a helper stores has ended.
 struct HostedEnd {
   uint64_t recovery_id = 0;

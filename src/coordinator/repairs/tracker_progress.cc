@@ -193,7 +193,7 @@ void RepairTracker::FindSuspects(ProgressCheck check, PartAnswers answers) {
   }
   if (suspects.empty()) return Advise({});
   check.left_out = left_out_;
-  check.left_out.Suspect(suspects, HostsAtWork());
+  check.left_out.Suspect(suspects, HostsAtWork(), attempt_.incarnations);
   Emit(action::TryPlan{attempt_.request, std::move(check)});
 }
 

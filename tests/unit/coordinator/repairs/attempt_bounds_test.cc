@@ -103,6 +103,23 @@ TEST_F(AttemptBounds, WhatChecksToldBeforeIsNoNews) {
   EXPECT_EQ(attempts, 17);
 }
 
+// Each of its helpers in turn is killed and started again: more than the code can lose, but for one
+// at a time.
+TEST_F(AttemptBounds, NodesThatComeBackHelpAgain) {
+  RepairGrant grant = Begin();
+  for (uint64_t start = 2; start < 10; ++start) {
+    const std::string victim = helpers_.last[start % helpers_.last.size()].helper.node;
+    helpers_.down = {victim};
+    const auto next = coordinator_.ResumeRepair(request_, After(grant));
+    ASSERT_TRUE(next.ok()) << "start " << start << ": " << next.status();
+    grant = *next;
+    helpers_.down.clear();
+    NodeRecord again = FakeNode(victim);
+    again.incarnation = start;
+    ASSERT_TRUE(coordinator_.Register(again).ok());
+  }
+}
+
 // Each handout finds another one that has lost its block, and as many are left as there must be.
 TEST_F(AttemptBounds, ACallFindsAllWhoHaveLostTheirBlocks) {
   Stripe wide = catalog_.stripes["s1000"];

@@ -83,6 +83,39 @@ TEST(LeftOut, WhatIsCertainIsNoLongerDoubtful) {
   EXPECT_FALSE(left_out.ReadmitOne());
 }
 
+TEST(LeftOut, WhoWasAwayIsTakenBackWithItsNextStart) {
+  LeftOut left_out;
+  EXPECT_TRUE(left_out.RefuseWhileAway("a", "connection refused", {1}));
+  EXPECT_FALSE(left_out.RefuseWhileAway("a", "connection refused", {1})) << "no news";
+  EXPECT_FALSE(left_out.ReadmitReturned({{"a", {true, /*dead=*/false, 1}}}));
+  EXPECT_FALSE(left_out.ReadmitReturned({{"a", {true, /*dead=*/true, 2}}}));
+  EXPECT_FALSE(left_out.ReadmitReturned({{"b", {true, /*dead=*/false, 2}}}));
+  EXPECT_TRUE(left_out.Has("a"));
+  EXPECT_FALSE(left_out.ReadmitOne());
+  EXPECT_TRUE(left_out.ReadmitReturned({{"a", {true, /*dead=*/false, 2}}}));
+  EXPECT_FALSE(left_out.Has("a"));
+  EXPECT_TRUE(left_out.RefuseWhileAway("a", "connection refused", {2})) << "away once more";
+}
+
+TEST(LeftOut, WhoWasLateIsTakenBackWhenItAnswers) {
+  LeftOut left_out;
+  left_out.RefuseWhileAway("a", "no answer", {1, /*may_answer=*/true});
+  EXPECT_FALSE(left_out.ReadmitReturned({{"a", {true, false, 1, /*silent=*/true}}}));
+  EXPECT_TRUE(left_out.ReadmitReturned({{"a", {true, false, 1, /*silent=*/false}}}));
+}
+
+TEST(LeftOut, ANewStartMendsNothingElse) {
+  const NodeLives started{{"a", {true, false, 2}}, {"b", {true, false, 2}}};
+  LeftOut left_out;
+  left_out.Refuse("a", "it has no such block");
+  EXPECT_FALSE(left_out.RefuseWhileAway("a", "connection refused", {1}));
+  left_out.RefuseWhileAway("b", "connection refused", {1});
+  EXPECT_TRUE(left_out.Refuse("b", "its block is corrupt"));
+  EXPECT_FALSE(left_out.ReadmitReturned(started));
+  left_out.Suspect({{"c", {"its helper restarted"}}}, {}, {{"c", 1}});
+  EXPECT_FALSE(left_out.ReadmitReturned({{"c", {true, false, 2}}})) << "not said to be away";
+}
+
 TEST(LeftOut, ARefusalIsNewsOnce) {
   LeftOut left_out;
   EXPECT_TRUE(left_out.Refuse("a", "it has no such block"));
