@@ -214,10 +214,15 @@ absl::StatusOr<bool> HopRunner::Step(uint32_t send_limit) {
   bool moved = false;
   bool again = true;
   for (int round = 0; again && round < kRoundsATime; ++round) {
-    ECPIPE_ASSIGN_OR_RETURN(const bool received, ReceiveSome());
+    const absl::StatusOr<bool> received = ReceiveSome();
+    if (!received.ok()) {
+      // What came before is passed on, so that the next attempt need not bring it again.
+      if (CombineSome().ok()) (void)SendSome();
+      return received.status();
+    }
     ECPIPE_ASSIGN_OR_RETURN(const bool combined, CombineSome());
     ECPIPE_ASSIGN_OR_RETURN(const bool sent, SendSome());
-    again = received || combined || sent;
+    again = *received || combined || sent;
     moved |= again;
   }
   return moved;

@@ -51,12 +51,13 @@ LABELS = (
     Label("libfuzzer", ("asan",), rare=True, targets=("fuzzers",)),
     # Plans and stories are of one thread, and a newcomer has the preset release.
     Label("script", ("release", "asan"), targets=("script_tests",)),
-    Label("browser", ("release",), retried=True),
-    Label("docs", ("release",), retried=True),
+    Label("browser", ("release",), cores=0.5, retried=True),
+    Label("docs", ("release",), cores=0.5, retried=True),
     Label("install", ("release",), retried=True),
-    Label("field", ("release",), retried=True),
+    Label("field", ("release",), cores=0.5, retried=True),
     Label("patterns", ("release",), retried=True, rare=True),
-    Label("cluster", ("release",), retried=True),
+    # Daemons wait for each other: half a core, so that three at once leave some for a build.
+    Label("cluster", ("release",), cores=0.66, retried=True),
     Label("bench", ("release",)),
 )
 QUICK = {"dev": ("unit", "script", "sim", "fuzz")}
