@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kPrefix[] = ".crc32c.";
 constexpr uint8_t kMagic[4] = {'E', 'C', 'P', 'C'};
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 1;
 constexpr size_t kVersionAt = 4;
 constexpr size_t kLengthAt = 8;
 constexpr size_t kChunkBytesAt = 16;

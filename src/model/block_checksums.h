@@ -4,7 +4,7 @@
 //
 //   header (304 bytes, all integers little-endian)
 //     0  "ECPC"            magic
-//     4  u8   2            version
+//     4  u8   1            version
 //     5  3 bytes 0         reserved
 //     8  u64  length of the block
 //    16  u32  chunk bytes  4096

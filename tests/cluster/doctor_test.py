@@ -157,7 +157,7 @@ class Doctor(DoctorCase):
         os.utime(sums, (0, 0))  # one of the last minute may be ahead of its block
         try:
             found = self.wait_found("error", "store format", block.parent.name, block.name)
-            self.assertIn("damaged or of an unknown format", found["what"])
+            self.assertIn("has format 2, and this program knows only format 1", found["what"])
             self.assertIn("upgrade this helper", found["advice"])
         finally:
             sums.write_bytes(before)

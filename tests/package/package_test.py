@@ -273,6 +273,8 @@ class Life(unittest.TestCase):
             (configuration / name).write_text("")
         machine.apt("purge", DAEMONS[0])
         self.assertTrue((configuration / "node-1.key").exists(), "others may use it")
+        for instance in configuration.glob("helper-*.toml"):
+            instance.unlink()  # the operator's: keys go with the last configuration
         machine.apt("purge", *DAEMONS[1:])
         for name in ("helper.toml", "node-1.key", "node-1.pem"):
             self.assertFalse((configuration / name).exists(), name)

@@ -101,12 +101,11 @@ TEST_F(BlockChecksumsTest, AFileThatHasBecomeShortIsDataLoss) {
   }
 }
 
-// Of a block of one byte; it says neither of which block it is, nor of which bytes.
-TEST_F(BlockChecksumsTest, AFileOfTheFirstFormatIsRefusedByItsName) {
-  std::ofstream(Path(), std::ios::binary) << std::string("ECPC\1\0\0\0", 8) << std::string(20, 'x');
+TEST_F(BlockChecksumsTest, AFileOfAnotherFormatIsRefusedByItsName) {
+  std::ofstream(Path(), std::ios::binary) << std::string("ECPC\2\0\0\0", 8) << std::string(20, 'x');
   const absl::Status refused = Open(1).status();
   EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
-  EXPECT_NE(refused.message().find("has format 1, and this program knows only format 2"),
+  EXPECT_NE(refused.message().find("has format 2, and this program knows only format 1"),
             std::string::npos)
       << refused;
 }
