@@ -5,6 +5,9 @@
 #include <cmath>
 #include <set>
 
+#include "absl/status/status.h"
+#include "base/guarded.h"
+
 namespace ecpipe {
 namespace {
 
@@ -180,14 +183,16 @@ void KnownLinks::Renew(size_t least_pairs) {
     made_ = now;
   }
   std::shared_ptr<const SpeedTable> table;
-  {
+  const absl::Status made = Guarded([&] {
     MutexLock lock(&history_mutex_);
     history_.Forget(clock_->Now());
     table = std::make_shared<const SpeedTable>(history_.Table());
-  }
+    return absl::OkStatus();
+  });
   MutexLock lock(&mutex_);
-  table_.swap(table);  // the one before goes without the lock
   renewing_ = false;
+  if (made.ok()) table_.swap(table);  // the one before goes without the lock
+  if (!made.ok()) changed_ = true;    // without memory now, the next look may have some
 }
 
 std::shared_ptr<const LinkTable> KnownLinks::configured() {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/bytes/utf8_text.h"
+#include "base/guarded.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 
@@ -182,7 +183,13 @@ std::string TopologyScript::Known(const std::string& host) {
 }
 
 void TopologyScript::Run() {
-  for (auto hosts = Next(); !hosts.empty(); hosts = Next()) Take(hosts, Ask(hosts));
+  for (auto hosts = Next(); !hosts.empty(); hosts = Next()) {
+    // Without memory for it, they are asked for again.
+    (void)Guarded([&] {
+      Take(hosts, Ask(hosts));
+      return absl::OkStatus();
+    });
+  }
 }
 
 std::vector<std::string> TopologyScript::Next() {

@@ -26,6 +26,7 @@ void RecoveryManager::FollowNode(Recovery* recovery) {
   const std::optional<NodeView> node = repairs_->nodes().Find(record.request.node);
   const bool live = node && node->state != NodeState::kDead;
   if (live ? recovery->compared_with == node->record.incarnation : !recovery->compared_with) return;
+  recovery->comparing = live;
   if (live) {
     recovery->compared_with = node->record.incarnation;
     recovery->list_after = "";
@@ -87,6 +88,7 @@ absl::StatusOr<bool> RecoveryManager::ListSome(RecoveryId id) {
     if (next.empty()) {
       recovery->list_after.reset();
       recovery->listed = true;
+      recovery->comparing = false;
       StoreIfPossible(recovery->record);
       EndIfFinished(recovery);
     }

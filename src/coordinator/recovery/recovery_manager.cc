@@ -16,6 +16,21 @@ constexpr Duration kListAgain = std::chrono::seconds(5);  // after the catalog c
 
 std::string IdText(RecoveryId id) { return std::to_string(id); }
 
+void CountHosts(const std::vector<std::string>& hosts, size_t rack_count, LiveRacks* racks) {
+  racks->hosts.assign(rack_count, 0);
+  racks->all_hosts = hosts.size();
+  bool unknown = false;
+  for (const std::string& host : hosts) {
+    const auto rack = racks->of.find(host);
+    if (rack == racks->of.end()) {
+      unknown = true;
+    } else if (racks->hosts[rack->second]++ == 0) {
+      ++racks->with_hosts;
+    }
+  }
+  if (unknown) ++racks->with_hosts;
+}
+
 }  // namespace
 
 RecoveryManager::RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
@@ -294,9 +309,10 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery,
     if (view.state == NodeState::kLive) {
       nodes.usable.insert(view.record.node_id);
       const std::string& rack = view.record.rack;
-      const auto [number, added] = numbers.try_emplace(rack, nodes.racks.count);
-      if (added || rack.empty()) ++nodes.racks.count;
-      if (!rack.empty()) nodes.racks.of.emplace(view.record.node_id, number->second);
+      if (!rack.empty()) {
+        const size_t number = numbers.try_emplace(rack, numbers.size()).first->second;
+        nodes.racks.of.emplace(view.record.node_id, number);
+      }
     }
     if (!view.silent_because.empty()) nodes.suspects.insert(view.record.node_id);
   }
@@ -307,6 +323,7 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery,
         std::find(request.hosts.begin(), request.hosts.end(), node) != request.hosts.end();
     if (request.hosts.empty() ? node != request.node : named) nodes.hosts.push_back(node);
   }
+  CountHosts(nodes.hosts, numbers.size(), &nodes.racks);
   for (const auto& [node, till] : recovery.suspects) {
     if (till > clock_->Now()) nodes.suspects.insert(node);
   }

@@ -89,7 +89,7 @@ std::optional<RecoveryWait> RecoveryManager::WhyIdle(const Recovery& recovery) {
     return RecoveryWait{WaitKind::kPaused, blocks,
                         "the recovery is paused; to go on: ecpipe recovery resume " + id};
   }
-  if (recovery.compared_with && recovery.list_after) {
+  if (recovery.comparing) {
     return RecoveryWait{WaitKind::kComparing, blocks,
                         "node " + node + " is back and is asked which of its blocks it has" +
                             (recovery.trouble.empty() ? "" : ", so far in vain: ") +
@@ -116,8 +116,7 @@ std::optional<RecoveryWait> RecoveryManager::WhyIdle(const Recovery& recovery) {
 std::vector<RecoveryWait> RecoveryManager::WaitsOf(const Recovery& recovery,
                                                    const std::vector<NodeView>& all) {
   // A node that does not say what it has may hold up all that is still to be listed.
-  const bool comparing = recovery.compared_with && recovery.list_after;
-  if (recovery.queue.counts().waiting == 0 && !comparing) return {};
+  if (recovery.queue.counts().waiting == 0 && !recovery.comparing) return {};
   if (std::optional<RecoveryWait> idle = WhyIdle(recovery)) return {*std::move(idle)};
   const Nodes nodes = NodesFor(recovery, all);
   return ecpipe::WaitsOf(recovery.queue, nodes.InputFor({}), loads_, StreamsLimitOf(recovery));

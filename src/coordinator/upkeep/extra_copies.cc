@@ -140,7 +140,10 @@ absl::StatusOr<ExtraCopies::Page> ExtraCopies::List(const std::string& node,
 ExtraCopies::Compared ExtraCopies::CompareWithOwn(const HelperAddress& node,
                                                   const std::string& block_id,
                                                   const WholeBlock& at_holder, Compared compared) {
-  const absl::StatusOr<WholeBlock> own = files_->CheckBlock(node, block_id, stop_.get_token());
+  const absl::StatusOr<WholeBlock> own = [&] {
+    MutexLock lock(&own_turn_);
+    return files_->CheckBlock(node, block_id, stop_.get_token());
+  }();
   // Of two copies of the same bytes one may go, whatever they are.
   if (own.ok() && own->sha256 == at_holder.sha256) return compared;
   if (own.ok()) {

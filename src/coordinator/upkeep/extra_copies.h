@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "coordinator/recovery/block_presence.h"
 #include "coordinator/repairs/helper_gateway.h"
 #include "coordinator/repairs/repair_coordinator.h"
@@ -120,6 +121,7 @@ class ExtraCopies {
   BlockFileGateway* const files_;
   const Clock* const clock_;
   std::stop_source stop_;
+  Mutex own_turn_;  // held while the node reads its own copy: a helper reads one at a time
 };
 
 }  // namespace ecpipe

@@ -60,7 +60,6 @@ bool CanResume(const absl::Status& status) {
 struct ExpectedSha256 {
   std::string by_target;
   std::string by_catalog;  // of a whole block
-
   ExpectedSha256(const RepairTarget& target, const RepairPart& part,
                  const std::vector<uint64_t>& block_lengths, size_t block) {
     if (block < target.sha256.size()) by_target = target.sha256[block];
@@ -79,7 +78,9 @@ struct ExpectedSha256 {
                !read.ok()) {
       return CorruptBlockError(block_id, std::string(read.message()));
     }
-    return CompareSha256("the bytes of block " + block_id + " have", got, by_target);
+    const absl::Status asked =
+        CompareSha256("the bytes of block " + block_id + " have", got, by_target);
+    return WithFault(asked, kFaultSelf);  // who asked may be wrong: no word about survivors
   }
 };
 

@@ -215,17 +215,22 @@ void Endpoint::MakeRoom() {
   gives_way->session->Stop(why);
 }
 
+std::vector<EndpointPeer> Endpoint::OpenPeers() {
+  MutexLock lock(&mutex_);
+  std::vector<EndpointPeer> open;
+  for (const Connection& connection : connections_) {
+    if (!connection.gave_way) open.push_back(connection.peer);
+  }
+  return open;
+}
+
 absl::Status Endpoint::Admit(const EndpointPeer& peer) {
   ECPIPE_RETURN_IF_ERROR(access_.CheckPeer(peer));
-  if (!peer.user) MakeRoom();
-  std::vector<EndpointPeer> open;
-  {
-    MutexLock lock(&mutex_);
-    for (const Connection& connection : connections_) {
-      if (!connection.gave_way) open.push_back(connection.peer);
-    }
+  // Who is refused in any case makes nobody give way.
+  if (!peer.user && !EndpointAccess::HasItsShare(peer, OpenPeers(), options_.max_connections)) {
+    MakeRoom();
   }
-  return access_.CheckRoom(peer, open, options_.max_connections);
+  return access_.CheckRoom(peer, OpenPeers(), options_.max_connections);
 }
 
 // A line a second at most: who is refused tries again.

@@ -77,6 +77,7 @@ class Endpoint {
   bool Await();
   void AcceptSome();
   void Open(UniqueFd fd);
+  std::vector<EndpointPeer> OpenPeers();  // of those that have not given way
   absl::Status Admit(const EndpointPeer& peer);
   // Where there is no room, who has come by TCP and not asked yet gives way: of the address with
   // the most of these, the oldest. They may be strangers, whom the cookie or TLS will not let in.

@@ -168,6 +168,15 @@ bool EndpointAccess::IsFirst(const EndpointPeer& peer) const {
   return !peer.user || first_.contains(*peer.user);
 }
 
+bool EndpointAccess::HasItsShare(const EndpointPeer& peer, std::span<const EndpointPeer> open,
+                                 size_t max_connections) {
+  if (peer.origin.empty()) return false;
+  const auto of_address = std::count_if(open.begin(), open.end(), [&](const EndpointPeer& other) {
+    return other.origin == peer.origin;
+  });
+  return static_cast<size_t>(of_address) >= ShareOf(max_connections, kShareOfAUser);
+}
+
 absl::Status EndpointAccess::CheckRoom(const EndpointPeer& peer, std::span<const EndpointPeer> open,
                                        size_t max_connections) const {
   const auto refuse = [](const std::string& why) {
@@ -175,13 +184,8 @@ absl::Status EndpointAccess::CheckRoom(const EndpointPeer& peer, std::span<const
                                         " of [endpoint] max_connections)");
   };
   if (open.size() >= max_connections) return refuse("all");
-  if (!peer.origin.empty()) {
-    const auto of_address = std::count_if(open.begin(), open.end(), [&](const EndpointPeer& other) {
-      return other.origin == peer.origin;
-    });
-    const bool full = static_cast<size_t>(of_address) >= ShareOf(max_connections, kShareOfAUser);
-    return full ? refuse("the address's half") : absl::OkStatus();
-  }
+  if (HasItsShare(peer, open, max_connections)) return refuse("the address's half");
+  if (!peer.origin.empty()) return absl::OkStatus();
   if (IsFirst(peer)) return absl::OkStatus();
   size_t of_user = 0;
   size_t of_others = 0;

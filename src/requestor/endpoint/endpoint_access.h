@@ -58,6 +58,9 @@ class EndpointAccess {
   // another one of the peer would take the room of others. An address has the share of a user.
   absl::Status CheckRoom(const EndpointPeer& peer, std::span<const EndpointPeer> open,
                          size_t max_connections) const;
+  // Whether the peer's address has its share of the connections already.
+  static bool HasItsShare(const EndpointPeer& peer, std::span<const EndpointPeer> open,
+                          size_t max_connections);
 
  private:
   bool IsFirst(const EndpointPeer& peer) const;

@@ -20,13 +20,20 @@ std::vector<size_t> FullRacks(const LostBlock& block, const LiveRacks& racks) {
     const auto rack = racks.of.find(node);
     if (rack != racks.of.end()) racks_of_blocks.push_back(rack->second);
   }
-  if (racks_of_blocks.empty()) return {};
+  if (racks_of_blocks.empty() || racks.with_hosts == 0) return {};
   absl::c_sort(racks_of_blocks);
-  const size_t share = (block.holders.size() + racks.count) / racks.count;
+  const size_t blocks = block.holders.size() + 1;
+  const auto share_of = [&](size_t rack) {
+    const size_t even = (blocks + racks.with_hosts - 1) / racks.with_hosts;
+    const size_t by_hosts =
+        (blocks * racks.hosts[rack] + racks.all_hosts - 1) / racks.all_hosts;
+    // A small rack does not have to take what a large one may not.
+    return 2 * by_hosts > 3 * even ? by_hosts : even;
+  };
   std::vector<size_t> full;
   for (auto rack = racks_of_blocks.begin(); rack != racks_of_blocks.end();) {
     const auto next = std::upper_bound(rack, racks_of_blocks.end(), *rack);
-    if (static_cast<size_t>(next - rack) >= share) full.push_back(*rack);
+    if (static_cast<size_t>(next - rack) >= share_of(*rack)) full.push_back(*rack);
     rack = next;
   }
   return full;

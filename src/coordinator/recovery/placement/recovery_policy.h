@@ -19,10 +19,12 @@
 
 namespace ecpipe {
 
-// The racks of the live nodes, numbered from 0.
+// The racks of the live nodes whose racks are known, numbered from 0.
 struct LiveRacks {
-  std::unordered_map<std::string, size_t> of;  // of nodes whose racks are known
-  size_t count = 0;                            // a node whose rack is not known counts as one
+  std::unordered_map<std::string, size_t> of;  // by node
+  std::vector<size_t> hosts;                   // by rack: nodes in it that may take blocks
+  size_t with_hosts = 0;  // racks; nodes whose racks are not known are one together
+  size_t all_hosts = 0;
 };
 
 struct PolicyInput {
@@ -56,8 +58,8 @@ class WaitReasons {
 
 // The next block to repair, and its nodes; nothing if every block has to wait for busy nodes. A
 // block with too few survivors is placed as well: the planner then says what is missing. A host in
-// a rack that has its share of the stripe, its blocks over the live racks, is taken only if no
-// other rack has one, busy or not.
+// a rack that has its share of the stripe (docs/design/003-recovery.md) is taken only if no other
+// rack has one, busy or not.
 //   in-order      the first block that can go; helpers as the stripe has them, hosts in turn
 //   least-recent  the same with the helpers that were selected longest ago (§3.3)
 //   balanced      see docs/design/003-recovery.md

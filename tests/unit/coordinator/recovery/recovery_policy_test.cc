@@ -42,7 +42,7 @@ class RecoveryPolicyTest : public testing::Test {
   std::set<std::string> usable_{"a", "b", "c", "d", "e", "f"};
   std::vector<std::string> targets_{"d", "e", "f"};
   std::set<std::string> suspects_;
-  LiveRacks racks_{{}, 6};
+  LiveRacks racks_;
   uint32_t streams_ = 2;
   NodeSpeeds speeds_;
   uint64_t left_ = 0;  // blocks
@@ -64,7 +64,10 @@ TEST_F(RecoveryPolicyTest, InOrderTakesTargetsInTurn) {
 // a, b and c are in the first rack, d and e in the second, f and g in the third: of a stripe of six
 // each has two.
 TEST_F(RecoveryPolicyTest, ARackGetsNoMoreThanItsShareOfAStripe) {
-  racks_ = {{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 1}, {"e", 1}, {"f", 2}, {"g", 2}}, 3};
+  racks_ = {{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 1}, {"e", 1}, {"f", 2}, {"g", 2}},
+            {1, 1, 1},
+            3,
+            3};
   usable_.insert("g");
   targets_ = {"c", "e", "g"};
   blocks_ = {{"x", 100, 2, {"a", "b", "d", "f", "gone"}}};
@@ -84,7 +87,7 @@ TEST_F(RecoveryPolicyTest, ARackGetsNoMoreThanItsShareOfAStripe) {
 }
 
 TEST_F(RecoveryPolicyTest, AFullRackTakesABlockOnlyIfNoOtherCan) {
-  racks_ = {{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 1}, {"e", 1}, {"f", 2}}, 3};
+  racks_ = {{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 1}, {"e", 1}, {"f", 2}}, {1, 1, 1}, 3, 3};
   blocks_ = {{"x", 100, 2, {"a", "b", "d", "f", "gone"}}};
   targets_ = {"c", "e"};
   loads_.Begin({{"e", 0, 100}});
@@ -100,6 +103,20 @@ TEST_F(RecoveryPolicyTest, AFullRackTakesABlockOnlyIfNoOtherCan) {
   targets_ = {"c", "e"};
   suspects_ = {"e"};
   EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->host, "c");
+}
+
+TEST_F(RecoveryPolicyTest, ASmallRackDoesNotTakeAllOfALargeOne) {
+  racks_ = {{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}, {"e", 0}, {"f", 1}}, {40, 2}, 2, 42};
+  blocks_ = {{"x", 100, 2, {"a", "b", "c", "d"}}};
+  targets_ = {"e", "f"};
+  std::set<std::string> hosts;
+  for (int i = 0; i < 2; ++i) {
+    const auto placement = PlaceAll(RecoveryPolicy::kInOrder);
+    ASSERT_TRUE(placement);
+    hosts.insert(placement->host);
+    loads_.Selected(*placement, 2);
+  }
+  EXPECT_THAT(hosts, UnorderedElementsAre("e", "f"));
 }
 
 TEST_F(RecoveryPolicyTest, TheLeastBusyNodesAreNoReasonToTakeALessUrgentBlockFirst) {
