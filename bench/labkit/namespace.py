@@ -5,6 +5,7 @@ process is in it. Whatever becomes of this process, the kernel takes them away."
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 import threading
@@ -79,16 +80,25 @@ def opened_by(pid: int) -> set[int]:
             if (number := _number(link)) is not None}
 
 
-def in_use(numbers: Iterable[int]) -> set[int]:
-    """Those in which a process still is, or which one has open."""
+def in_use(numbers: Iterable[int], until: float = math.inf) -> set[int]:
+    """Those in which a process still is, or which one has open. Not of processes that began after
+    `until` (time.CLOCK_BOOTTIME): the kernel gives numbers that are free again to others."""
     wanted, found = set(numbers), set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
+            if _began(process) > until:
+                continue
             links = [process / "ns" / "net", *(process / "fd").iterdir()]
         except OSError:  # it has ended, or is not ours to look at
             continue
         found |= wanted & {number for link in links if (number := _number(link)) is not None}
     return found
+
+
+def _began(process: Path) -> float:
+    # Behind the name, which may have blanks and brackets, begins field 3; field 22 is what we want.
+    ticks = (process / "stat").read_text().rpartition(")")[2].split()[22 - 3]
+    return int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def _number(link: Path) -> int | None:

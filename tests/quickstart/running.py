@@ -41,6 +41,7 @@ class Run:
         self.temporary = Path(tempfile.mkdtemp(prefix="quickstart-test-"))
         self.temporary.chmod(0o777)
         self._printed: list[bytes] = []
+        self._ended = float("inf")  # by time.CLOCK_BOOTTIME
         self.process = subprocess.Popen(
             [*prefix, SCRIPT, *options], cwd=repository, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
@@ -83,6 +84,7 @@ class Run:
     def wait(self) -> int:
         """The exit code."""
         code = self.process.wait(RUN_SECONDS)
+        self._ended = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._reader.join()
         return code
 
@@ -104,7 +106,8 @@ class Run:
         with contextlib.suppress(LabError):
             wait_until(lambda: not self.processes(), GONE_SECONDS, "processes gone")
         return [*(f"process {pid}: {command_of(pid)}" for pid in self.processes()),
-                *(f"namespace {number}" for number in sorted(namespace.in_use(namespaces))),
+                *(f"namespace {number}"
+                  for number in sorted(namespace.in_use(namespaces, self._ended))),
                 *(f"file {path}" for path in sorted(self.temporary.iterdir())),
                 *(f"mount {line}" for line in self.mounts(namespaces))]
 
