@@ -31,7 +31,7 @@ from typing import Callable, Sequence
 from runner.builds import build
 from runner.children import REPOSITORY, Children
 from runner.ctest import Test, tests_by_label
-from runner.labels import LABELS, PRESET_ORDER, Label, Plan, make_plan, targets_of
+from runner.labels import LABELS, PRESET_ORDER, RANKS, Label, Plan, make_plan, targets_of
 from runner.queue import Queue
 from runner.static_checks import run_static
 from runner.tally import Session, Tally
@@ -64,7 +64,7 @@ def run_presets(session: Session, plan: Plan) -> None:
     for preset, labels in plan.items():
         tests = build_and_list(session, preset, labels)
         for label in labels if tests is not None else ():
-            queue.add(LABELS.index(label), preset, label, REPOSITORY / "build" / preset,
+            queue.add(RANKS[label.name], preset, label, REPOSITORY / "build" / preset,
                       tests.get(label.name, []))
     queue.finish()
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Sequence
 
 
@@ -60,6 +60,7 @@ LABELS = (
     Label("cluster", ("release",), cores=0.66, retried=True),
     Label("bench", ("release",)),
 )
+RANKS = {label.name: rank for rank, label in enumerate(LABELS)}
 QUICK = {"dev": ("unit", "script", "sim", "fuzz")}
 PRESET_ORDER = ("release", "dev", "asan", "tsan")
 
@@ -80,7 +81,8 @@ def make_plan(presets: Sequence[str], labels: Sequence[str], quick: bool = False
         usual = [label for label in LABELS
                  if preset in label.presets and (rare or not label.rare or label.name in labels)]
         if quick or preset in QUICK:
-            usual = [by_name[name] for name in QUICK.get(preset, ())]
+            # Without a sanitizer units mostly wait.
+            usual = [replace(by_name[name], cores=0.5) for name in QUICK.get(preset, ())]
         if presets and preset not in presets:
             continue
         if not presets and preset in QUICK and not quick:
