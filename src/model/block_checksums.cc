@@ -43,8 +43,8 @@ Header MakeHeader(const std::string& block_id, const std::string& sha256, uint64
   PutLittleEndian(header, kLengthAt, block_bytes);
   PutLittleEndian(header, kChunkBytesAt, kChecksumChunkBytes);
   for (size_t i = 0; i < kSha256Bytes; ++i) {
-    header[kSha256At + i] = static_cast<uint8_t>(ValueOfHex(sha256[2 * i]) << 4 |
-                                                 ValueOfHex(sha256[2 * i + 1]));
+    header[kSha256At + i] =
+        static_cast<uint8_t>(ValueOfHex(sha256[2 * i]) << 4 | ValueOfHex(sha256[2 * i + 1]));
   }
   std::copy_n(block_id.begin(), std::min(block_id.size(), kIdBytes - 1), header.begin() + kIdAt);
   PutLittleEndian(header, kCrcAt, Crc32c(std::span<const uint8_t>(header).first(kCrcAt)));

@@ -91,8 +91,8 @@ struct ResumePoint {
   RepairId repair_id = 0;
   uint32_t attempt = 0;
   SlicesLeft left;
-  std::string scheme;    // the scheme of that attempt
-  absl::Status failure;  // why it failed, with the node at fault (model/fault.h)
+  std::string scheme;              // the scheme of that attempt
+  absl::Status failure;            // why it failed, with the node at fault (model/fault.h)
   std::string stripe_digest = {};  // of that attempt's grant
 };
 

@@ -350,7 +350,7 @@ class TcpSender : public SliceSender {
   const std::shared_ptr<ConnectionSlot> slot_;  // shared with the data server until it is filled
   StreamSocket socket_;
   std::array<uint8_t, kFrameHeaderBytes> header_bytes_{};
-  size_t frame_sent_ = 0;              // bytes of the frame under way
+  size_t frame_sent_ = 0;             // bytes of the frame under way
   std::span<const uint8_t> payload_;  // of that frame; its owner's, who leaves it alone
   bool finishing_ = false;
   bool finished_ = false;  // the receiver has taken everything

@@ -90,9 +90,8 @@ absl::Status PartRunner::Run() {
 absl::Status PartRunner::Loop() {
   const Clock& clock = Clock::System();
   TimePoint deadline = clock.Now() + options_.stall_timeout;
-  const auto least_bytes =
-      std::max<uint64_t>(1, static_cast<uint64_t>(kLeastBytesPerSecond *
-                                                  Seconds(options_.stall_timeout)));
+  const auto least_bytes = std::max<uint64_t>(
+      1, static_cast<uint64_t>(kLeastBytesPerSecond * Seconds(options_.stall_timeout)));
   uint64_t bytes_before = 0;
   while (true) {
     ECPIPE_RETURN_IF_ERROR(cancelled());

@@ -102,7 +102,7 @@ class PartRunner {
 
   const RepairPart part_;
   const PartOptions options_;
-  std::optional<SharedRoom::Share> buffers_;  // of options_.buffers
+  std::optional<SharedRoom::Share> buffers_;                           // of options_.buffers
   const std::shared_ptr<Wakeup> wakeup_ = std::make_shared<Wakeup>();  // shared: see ConnectionSlot
   std::shared_ptr<ReadThread> read_thread_ = std::make_shared<ReadThread>();
   std::vector<std::unique_ptr<HopRunner>> hops_;

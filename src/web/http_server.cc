@@ -110,14 +110,13 @@ std::optional<Request> ParseHead(const std::string& head) {
 }
 
 std::string AnswerText(const HttpReply& reply, bool with_body) {
-  constexpr std::pair<int, const char*> kReasons[] = {
-      {200, "OK"},
-      {400, "Bad Request"},
-      {404, "Not Found"},
-      {405, "Method Not Allowed"},
-      {431, "Request Header Fields Too Large"},
-      {500, "Internal Server Error"},
-      {503, "Service Unavailable"}};
+  constexpr std::pair<int, const char*> kReasons[] = {{200, "OK"},
+                                                      {400, "Bad Request"},
+                                                      {404, "Not Found"},
+                                                      {405, "Method Not Allowed"},
+                                                      {431, "Request Header Fields Too Large"},
+                                                      {500, "Internal Server Error"},
+                                                      {503, "Service Unavailable"}};
   std::string text = "HTTP/1.1 " + std::to_string(reply.status) + " ";
   for (const auto& [status, reason] : kReasons) text += status == reply.status ? reason : "";
   text += "\r\nContent-Type: " + reply.type +

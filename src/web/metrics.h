@@ -55,7 +55,7 @@ class Metrics {
   struct Families {
     std::vector<Name> names;
     Kind kind;
-    std::function<std::vector<HistogramSample>()> histograms;    // of the kind histogram; of one
+    std::function<std::vector<HistogramSample>()> histograms;   // of the kind histogram; of one
     std::function<std::vector<std::vector<Sample>>()> samples;  // of the others
   };
 

@@ -232,8 +232,7 @@ class LimitsPart : public PowerCutPart {
   std::string name() const override { return "limits"; }
 
   absl::Status Open(const std::string& directory) override {
-    ECPIPE_ASSIGN_OR_RETURN(book_,
-                            LimitBook::Open(directory + "/limits.db"));
+    ECPIPE_ASSIGN_OR_RETURN(book_, LimitBook::Open(directory + "/limits.db"));
     return absl::OkStatus();
   }
 

@@ -139,8 +139,10 @@ absl::StatusOr<std::vector<std::string>> RacksOfOutput(const std::string& text, 
 }
 
 TopologyScript::TopologyScript(std::string path, const Options& options)
-    : path_(std::move(path)), options_(options), pause_(options.pause), thread_([this] { Run(); }) {
-}
+    : path_(std::move(path)),
+      options_(options),
+      pause_(options.pause),
+      thread_([this] { Run(); }) {}
 
 TopologyScript::~TopologyScript() {
   {
@@ -232,8 +234,7 @@ absl::StatusOr<std::vector<std::string>> TopologyScript::Ask(
     if (stopping_) return absl::CancelledError("the coordinator stops");
     running_ = child->pid();
   }
-  const absl::StatusOr<std::string> text =
-      child->ReadAll(kMaxOutputBytes * hosts.size(), deadline);
+  const absl::StatusOr<std::string> text = child->ReadAll(kMaxOutputBytes * hosts.size(), deadline);
   if (text.ok()) child->AwaitEnd(deadline);
   {
     MutexLock lock(&mutex_);

@@ -73,7 +73,7 @@ class TopologyScript {
   const Options options_;
   Mutex mutex_;
   CondVar changed_;
-  std::map<std::string, std::string> racks_ ABSL_GUARDED_BY(mutex_);    // by host
+  std::map<std::string, std::string> racks_ ABSL_GUARDED_BY(mutex_);   // by host
   std::map<std::string, Question> questions_ ABSL_GUARDED_BY(mutex_);  // too
   uint64_t processes_ ABSL_GUARDED_BY(mutex_) = 0;
   pid_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none

@@ -148,10 +148,9 @@ void CoordinatorServiceImpl::ForgetMarksOfChanged(const std::vector<Stripe>& wer
     const bool same_code = was.code == now.code && was.block_bytes == now.block_bytes;
     for (const BlockPlace& place : was.blocks) {
       // Wherever it is said to be: a mark is of one node's copy.
-      const bool stays =
-          same_code && absl::c_any_of(now.blocks, [&place](const BlockPlace& other) {
-            return other.block_id == place.block_id && other.sha256 == place.sha256;
-          });
+      const bool stays = same_code && absl::c_any_of(now.blocks, [&place](const BlockPlace& other) {
+                           return other.block_id == place.block_id && other.sha256 == place.sha256;
+                         });
       if (!stays) repairs_->corrupt().Forget(place.block_id);
     }
   }

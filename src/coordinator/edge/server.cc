@@ -95,8 +95,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       std::make_unique<QfsSource>(&server->repairs_->nodes(), &server->repairs_->corrupt(),
                                   config.qfs, &Clock::System(), config.reported);
   NodeRegistry* const nodes = &server->repairs_->nodes();
-  server->loss_keeper_ = std::make_unique<LossKeeper>(
-      server->losses_.get(), nodes, server->hdfs_->reported(), &Clock::System());
+  server->loss_keeper_ = std::make_unique<LossKeeper>(server->losses_.get(), nodes,
+                                                      server->hdfs_->reported(), &Clock::System());
   server->loss_keeper_->Restore();
   server->qfs_loss_keeper_ = std::make_unique<LossKeeper>(
       server->qfs_losses_.get(), nodes, server->qfs_->reported(), &Clock::System());

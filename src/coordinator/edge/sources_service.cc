@@ -30,9 +30,9 @@ grpc::Status CoordinatorServiceImpl::ReportBlocks(
   v1::ReportBlocksRequest piece;
   while (pieces->Read(&piece)) {
     if (absl::Status own = CheckSpeaksFor(context, piece.node_id()); !own.ok()) return ToGrpc(own);
-    absl::Status added = absl::ResourceExhaustedError(
-        "reports that are under way list " + std::to_string(report_room_.most()) +
-        " blocks already; it is tried again");
+    absl::Status added = absl::ResourceExhaustedError("reports that are under way list " +
+                                                      std::to_string(report_room_.most()) +
+                                                      " blocks already; it is tried again");
     if (room.Take(BlocksIn(piece))) added = assembler.Add(piece);
     if (!added.ok()) return Refused(piece.node_id(), added);
   }

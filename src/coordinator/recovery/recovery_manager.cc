@@ -278,7 +278,9 @@ bool RecoveryManager::Turn() {
     MutexLock lock(&mutex_);
     for (const auto& [id, recovery] : recoveries_) {
       if (Ended(recovery->record.state)) continue;
-      if (!recovery->list_after && std::exchange(recovery->list_again, false)) {
+      // A node that is back is asked for each of its files: once, when nothing else is left to do.
+      const bool may_list = !recovery->compared_with || recovery->queue.Finished();
+      if (!recovery->list_after && may_list && std::exchange(recovery->list_again, false)) {
         recovery->list_after = "";
       }
       if (recovery->list_after && !InMaintenance(recovery->record)) listing.push_back(id);

@@ -151,9 +151,9 @@ class RecoveryManager {
     RecoveryRecord record;
     RecoveryQueue queue;
     std::optional<std::string> list_after = "";  // the position of the listing; nothing at its end
-    bool listed = false;       // to its end, once at least
-    bool list_again = false;   // once this listing is at its end
-    bool comparing = false;    // the node has come back, and this listing is the first since
+    bool listed = false;                         // to its end, once at least
+    bool list_again = false;                     // once this listing is at its end
+    bool comparing = false;  // the node has come back, and this listing is the first since
     // The life of the node whose blocks the listing leaves out, because it has them; nothing: it is
     // away, and all are lost.
     std::optional<uint64_t> compared_with;

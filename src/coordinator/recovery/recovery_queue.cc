@@ -175,8 +175,8 @@ std::vector<const LostBlock*> RecoveryQueue::Ready(size_t limit) const {
   auto again = tried_.begin();
   bool took_again = tried_one_last_;
   while (blocks.size() < limit && blocks.size() < ready()) {
-    took_again = fresh == untried_.end() ||
-                 (again != tried_.end() && !took_again && *again < *fresh);
+    took_again =
+        fresh == untried_.end() || (again != tried_.end() && !took_again && *again < *fresh);
     blocks.push_back(&items_.at(std::get<std::string>(*(took_again ? again : fresh)++)).block);
   }
   return blocks;

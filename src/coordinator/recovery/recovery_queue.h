@@ -100,7 +100,7 @@ class RecoveryQueue {
   struct Waiting {
     const LostBlock* block = nullptr;
     TimePoint joined{};  // of two with equally many to spare, the earlier goes first
-    int spare = 0;   // usable survivors beyond those that are needed
+    int spare = 0;       // usable survivors beyond those that are needed
     int attempts = 0;
     bool pausing = false;  // after a failure, whose `kind` and `reason` these are
     WaitKind kind = WaitKind::kFailed;

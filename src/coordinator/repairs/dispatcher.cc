@@ -392,8 +392,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::End& end, Repl
   record.ended_unix_ms = clock_->UnixMillis();
   StoreEnd(record);
   if (end.again) return std::nullopt;
-  const bool well =
-      record.state == RepairState::kDone || record.state == RepairState::kCancelled;
+  const bool well = record.state == RepairState::kDone || record.state == RepairState::kCancelled;
   Log(well ? LogLevel::kInfo : LogLevel::kWarning, "repair.end",
       {{"repair", RepairIdText(record.repair_id)},
        {"state", RepairStateName(record.state)},

@@ -280,7 +280,7 @@ class RepairTracker {
   bool awaiting_ = false;
   bool granted_ = false;  // whoever began the repair has its answer
   Attempt attempt_;
-  LeftOut left_out_;       // from all attempts
+  LeftOut left_out_;  // from all attempts
   AttemptBound bound_;
   uint32_t failed_attempts_ = 0;  // that ran
   // The least that was missing of each block, as ends of attempts and as checks have told. A list

@@ -49,8 +49,8 @@ void RepairTracker::Hear(event::Planned& planned) {
   }
   record_.attempt = planning.attempt;
   BeginAttempt(*planned.plan, std::move(planning.request));
-  phase_ = HandingOut{*std::move(planned.plan), planning.handouts_left,
-                      std::move(planned.left_out), planned.gathered};
+  phase_ = HandingOut{*std::move(planned.plan), planning.handouts_left, std::move(planned.left_out),
+                      planned.gathered};
   Await(action::Journal{record_});
 }
 

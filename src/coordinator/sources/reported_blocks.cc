@@ -60,8 +60,8 @@ bool operator==(const BlockList& a, const BlockList& b) {
 }
 
 BlockList::Iterator BlockList::LowerBound(int64_t id) const {
-  const auto piece = std::partition_point(
-      pieces_.begin(), pieces_.end(), [&](const auto& each) { return each->back().id < id; });
+  const auto piece = std::partition_point(pieces_.begin(), pieces_.end(),
+                                          [&](const auto& each) { return each->back().id < id; });
   if (piece == pieces_.end()) return end();
   const auto block =
       std::lower_bound((*piece)->begin(), (*piece)->end(), InternalBlock{id, 0, 0}, ByBlockId);
@@ -76,7 +76,8 @@ void BlockList::Append(std::vector<InternalBlock> blocks) {
   }
   const size_t pieces = (blocks.size() + kMostOfAPiece - 1) / kMostOfAPiece;
   for (size_t i = 0; i < pieces; ++i) {
-    const std::span piece = std::span(blocks).subspan(0, blocks.size() * (i + 1) / pieces)
+    const std::span piece = std::span(blocks)
+                                .subspan(0, blocks.size() * (i + 1) / pieces)
                                 .subspan(blocks.size() * i / pieces);
     pieces_.push_back(std::make_shared<const Piece>(piece.begin(), piece.end()));
   }

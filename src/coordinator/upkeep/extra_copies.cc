@@ -187,8 +187,8 @@ ExtraCopies::Compared ExtraCopies::CompareOne(const HelperAddress& node,
     return compared;
   }
   const BlockPlace& known = place->stripe.blocks[static_cast<size_t>(place->block_index)];
-  const absl::StatusOr<WholeBlock> read = files_->CheckBlock(
-      {holder, view->record.control_address}, block_id, stop_.get_token());
+  const absl::StatusOr<WholeBlock> read =
+      files_->CheckBlock({holder, view->record.control_address}, block_id, stop_.get_token());
   const BlockChecker::Decision decision = BlockChecker::Judge(
       read, WholeBlock{place->stripe.BytesOf(place->block_index), known.sha256, false});
   switch (decision.verdict) {

@@ -165,8 +165,8 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
   {
     MutexLock lock(&mutex_);
     ECPIPE_RETURN_IF_ERROR(Admit(part, buffer_bytes));
-    opening = opening_.insert(opening_.end(),
-                              {key, part.background, !part.stores.empty(), buffer_bytes});
+    opening =
+        opening_.insert(opening_.end(), {key, part.background, !part.stores.empty(), buffer_bytes});
   }
   Session opened;
   opened.buffer_bytes = buffer_bytes;
@@ -335,10 +335,9 @@ uint32_t SessionManager::CancelAndKeep(RepairId repair_id, uint32_t attempt) {
     const auto opens = [&](const Opening& opening) {
       return opening.stores && opening.key.first == repair_id && opening.key.second <= attempt;
     };
-    return std::any_of(begin, end,
-                       [](const auto& entry) {
-                         return !entry.second.runner->part().stores.empty();
-                       }) ||
+    return std::any_of(
+               begin, end,
+               [](const auto& entry) { return !entry.second.runner->part().stores.empty(); }) ||
            std::any_of(opening_.begin(), opening_.end(), opens);
   };
   MutexLock lock(&mutex_);

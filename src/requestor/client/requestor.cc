@@ -366,9 +366,8 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
       status = bound.GivenUp(status);
       break;
     }
-    const ResumePoint failed{
-        part.repair_id, part.attempt, {sink->grid(), sink->Missing()}, granted.scheme, status,
-        granted.stripe_digest};
+    const ResumePoint failed{part.repair_id, part.attempt, {sink->grid(), sink->Missing()},
+                             granted.scheme, status,       granted.stripe_digest};
     absl::StatusOr<RepairGrant> next = Resume(target, failed, registration.call);
     if (!next.ok()) {
       status = next.status();

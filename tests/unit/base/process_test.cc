@@ -51,10 +51,10 @@ struct ServerWithoutThreads {
 TEST(DaemonMain, AThreadThatCannotBeHadAtTheStartIsAnErrorThatTimeMayMend) {
   const auto load = [](const std::string&, auto) { return absl::StatusOr<NoConfig>(NoConfig()); };
   testing::internal::CaptureStderr();
-  EXPECT_EQ(Serve<ServerWithoutThreads>(
-                "ecpipe-test", {}, load, [](const auto&, auto&) { return Serving(); },
-                [](auto&) {}),
-            1);
+  EXPECT_EQ(
+      Serve<ServerWithoutThreads>(
+          "ecpipe-test", {}, load, [](const auto&, auto&) { return Serving(); }, [](auto&) {}),
+      1);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("no thread"));
 }
 

@@ -89,8 +89,8 @@ class FakeHelpers : public HelperGateway {
       const bool lacks = std::any_of(
           handout.part.hops.begin(), handout.part.hops.end(),
           [&](const HopSpec& hop) { return hop.block && missing.contains(hop.block->block_id); });
-      const bool is_another = std::any_of(
-          handout.part.hops.begin(), handout.part.hops.end(), [&](const HopSpec& hop) {
+      const bool is_another =
+          std::any_of(handout.part.hops.begin(), handout.part.hops.end(), [&](const HopSpec& hop) {
             const auto stored = stored_sha256.find(hop.block ? hop.block->block_id : "");
             return stored != stored_sha256.end() && stored->second != hop.block->sha256;
           });
@@ -190,10 +190,10 @@ class FakeHelpers : public HelperGateway {
   Mutex mutex;
   std::set<std::string> down;
   std::map<std::string, absl::StatusOr<uint64_t>>
-      missing;                  // what is found of these; no part can read them
+      missing;  // what is found of these; no part can read them
   std::map<std::string, std::string> stored_sha256;  // of blocks that are found
-  std::set<std::string> wrong;  // have a block of another length
-  std::set<std::string> busy;   // at a limit of their own
+  std::set<std::string> wrong;                       // have a block of another length
+  std::set<std::string> busy;                        // at a limit of their own
   std::set<std::string> silent;
   std::set<std::string> late;
   std::vector<std::string> waited_for;  // silent nodes that were told to end a part

@@ -148,8 +148,8 @@ TEST_P(EitherTcpTransportTest, AnErrorInTheMiddleOfAFrameArrivesAfterTheFrame) {
     uint32_t frame = 0;
     // Until the socket takes a part of a frame.
     while (frame < kFrames && sender_->bytes_sent() % (kFrameHeaderBytes + payload.size()) == 0) {
-      const auto sent = sender_->TrySend(Header(frame, payload.size()), payload,
-                                         SliceSender::Next::kUnknown);
+      const auto sent =
+          sender_->TrySend(Header(frame, payload.size()), payload, SliceSender::Next::kUnknown);
       EXPECT_TRUE(sent.ok()) << sent.status();
       if (sent.ok() && *sent) {
         ++frame;

@@ -163,10 +163,12 @@ TEST(HttpServerTest, ARequestThatComesByteByByteIsGivenUp) {
 TEST(HttpServerTest, WhoWaitsForAPageGivesWayToOthers) {
   std::promise<void> go;
   const std::shared_future<void> gone = go.get_future().share();
-  const auto server = HttpServer::Start("127.0.0.1:0", nullptr, {{"/page", [&] {
-                                                                     gone.wait();
-                                                                     return HttpReply();
-                                                                   }}})
+  const auto server = HttpServer::Start("127.0.0.1:0", nullptr,
+                                        {{"/page",
+                                          [&] {
+                                            gone.wait();
+                                            return HttpReply();
+                                          }}})
                           .value();
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 40; ++i) {

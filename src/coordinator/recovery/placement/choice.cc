@@ -25,8 +25,7 @@ std::vector<size_t> FullRacks(const LostBlock& block, const LiveRacks& racks) {
   const size_t blocks = block.holders.size() + 1;
   const auto share_of = [&](size_t rack) {
     const size_t even = (blocks + racks.with_hosts - 1) / racks.with_hosts;
-    const size_t by_hosts =
-        (blocks * racks.hosts[rack] + racks.all_hosts - 1) / racks.all_hosts;
+    const size_t by_hosts = (blocks * racks.hosts[rack] + racks.all_hosts - 1) / racks.all_hosts;
     // A small rack does not have to take what a large one may not.
     return 2 * by_hosts > 3 * even ? by_hosts : even;
   };

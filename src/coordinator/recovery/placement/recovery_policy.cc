@@ -222,8 +222,8 @@ RecoveryWait WaitReasons::Of(const LostBlock& block) const {
     std::vector<std::string> full_hosts;
     for (const std::string& node : input_.hosts) {
       const auto rack = input_.racks.of.find(node);
-      const bool too_many = rack != input_.racks.of.end() &&
-                            absl::c_binary_search(choice.full_racks, rack->second);
+      const bool too_many =
+          rack != input_.racks.of.end() && absl::c_binary_search(choice.full_racks, rack->second);
       if (!Holds(block, node) && !too_many) full_hosts.push_back(node);
     }
     return {WaitKind::kStreams, 1,

@@ -33,8 +33,8 @@ struct PolicyInput {
   const std::vector<std::string>& hosts;     // nodes that can take blocks
   const std::set<std::string>& suspects;     // hosts that are used only if no other can be
   const LiveRacks& racks;
-  uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
-  const NodeSpeeds& speeds;                  // of nodes that differ from the usual, if known
+  uint32_t streams_per_node = 0;  // no node takes part in more repairs at once
+  const NodeSpeeds& speeds;       // of nodes that differ from the usual, if known
   // How many blocks are left, with those in flight. 0: each has one path, however few they are.
   uint64_t blocks_left = 0;
 };

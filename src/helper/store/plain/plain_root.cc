@@ -142,8 +142,8 @@ std::shared_ptr<const PlainRoot::Opened> PlainRoot::Take(
   bool is_back = false;
   {
     MutexLock lock(&mutex_);
-    const bool same = opened_ != nullptr && opened_->device == opened->device &&
-                      opened_->inode == opened->inode;
+    const bool same =
+        opened_ != nullptr && opened_->device == opened->device && opened_->inode == opened->inode;
     if (same) return opened_;
     exchanged = opened_ != nullptr;
     is_back = !trouble_.ok();

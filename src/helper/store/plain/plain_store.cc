@@ -37,7 +37,7 @@ class PlainBlockWriter : public BlockWriter {
     std::shared_ptr<const PlainRoot> root;            // shared with the store
     std::shared_ptr<const PlainRoot::Opened> opened;  // shared with the root
     BlockClaims::Claim claim;
-    std::shared_ptr<PromisedRoom::Promise> promise;   // shared with who made it; null: none
+    std::shared_ptr<PromisedRoom::Promise> promise;  // shared with who made it; null: none
     uint64_t bytes = 0;
     std::string block_id;  // empty: no checksum file is written
   };
@@ -69,8 +69,8 @@ class PlainBlockWriter : public BlockWriter {
   absl::Status CommitChecksums() {
     ECPIPE_ASSIGN_OR_RETURN(
         ChecksumFileWriter checksums,
-        ChecksumFileWriter::CreateBelow(parts_.opened->fd.get(), parts_.root->path,
-                                        parts_.block_id, kOwnFile));
+        ChecksumFileWriter::CreateBelow(parts_.opened->fd.get(), parts_.root->path, parts_.block_id,
+                                        kOwnFile));
     std::vector<uint8_t> buffer(64 * size_t{kChecksumChunkBytes});
     Sha256 sha256;
     for (uint64_t at = 0; at < parts_.bytes; at += buffer.size()) {
@@ -125,7 +125,7 @@ struct Place {
 
   const std::shared_ptr<const PlainRoot> root;  // shared with calls and writers
   RootCalls calls;
-  RootCalls counting;                         // takes as long as the directory is large
+  RootCalls counting;  // takes as long as the directory is large
   const HungReads reads;
   const std::shared_ptr<LatestCount> latest;  // shared with the count under way
 };

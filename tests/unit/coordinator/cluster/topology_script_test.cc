@@ -104,10 +104,10 @@ TEST_F(TopologyScriptTest, FailuresAreNamedAndNotKept) {
 // What a thousand helpers ask that register at once, after a restart.
 TEST_F(TopologyScriptTest, ManyHostsAreAskedForByFewProcesses) {
   const std::string go = scratch_.File("go");
-  TopologyScript script(Script("until test -e " + go + "; do sleep 0.01; done; " +  // sleep-ok
-                               "echo process >> " + scratch_.File("log") +
-                               "; for host; do echo /rack/$host; done"),
-                        {.timeout = std::chrono::milliseconds(1)});
+  TopologyScript script(
+      Script("until test -e " + go + "; do sleep 0.01; done; " +  // sleep-ok
+             "echo process >> " + scratch_.File("log") + "; for host; do echo /rack/$host; done"),
+      {.timeout = std::chrono::milliseconds(1)});
   for (int i = 0; i < 150; ++i) {
     const absl::Status late = script.RackOf("h" + std::to_string(i)).status();
     EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
@@ -165,8 +165,8 @@ TEST_F(TopologyScriptTest, OneThatHangsIsKilledWithItsChildren) {
     const std::string body =
         (stop ? "" : output) + ("sleep 1000 & echo $! > " + pid_file + "; wait");
     auto script = std::make_unique<TopologyScript>(
-        Script(body), TopologyScript::Options{.timeout = kShort,
-                                              .run_timeout = stop ? Duration(kLong) : kShort});
+        Script(body),
+        TopologyScript::Options{.timeout = kShort, .run_timeout = stop ? Duration(kLong) : kShort});
     EXPECT_FALSE(script->RackOf("h1").ok());
     if (stop) script.reset();
     int pid = 0;

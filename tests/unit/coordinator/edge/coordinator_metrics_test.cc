@@ -17,14 +17,17 @@ class CoordinatorMetricsTest : public RecoveryManagerTest {
   void SetUp() override {
     Start();
     limits_ = LimitBook::Open(directory_.File("limits.db")).value();
+    AddTo(StripeSources({}), &metrics_);
+  }
+  void AddTo(StripeSources sources, Metrics* metrics) {
     AddCoordinatorMetrics({.repairs = repairs_.get(),
                            .recoveries = manager_.get(),
                            .limits = limits_.get(),
                            .marks = &marks_,
                            .data_directory = directory_.File(""),
                            .max_running = 9,
-                           .sources = StripeSources({})},
-                          &metrics_);
+                           .sources = std::move(sources)},
+                          metrics);
   }
   // Of a metric with its labels; nothing: there is no such line.
   std::optional<double> Value(const std::string& name) {
@@ -115,20 +118,12 @@ TEST_F(CoordinatorMetricsTest, AStorageSystemIsAskedOnceAScrape) {
   };
   CountedSource source;
   Metrics metrics;
-  AddCoordinatorMetrics({.repairs = repairs_.get(),
-                         .recoveries = manager_.get(),
-                         .limits = limits_.get(),
-                         .marks = &marks_,
-                         .data_directory = directory_.File(""),
-                         .max_running = 9,
-                         .sources = StripeSources({&source})},
-                        &metrics);
+  AddTo(StripeSources({&source}), &metrics);
   const std::string text = metrics.Text();
   EXPECT_EQ(source.asked, 1);
   EXPECT_NE(text.find("\necpipe_source_stripes{system=\"counted\"} 7"), std::string::npos) << text;
   EXPECT_NE(text.find("\necpipe_source_up{system=\"counted\"} 1"), std::string::npos);
-  EXPECT_NE(text.find("\necpipe_source_degraded_stripes{system=\"counted\"} 3"),
-            std::string::npos);
+  EXPECT_NE(text.find("\necpipe_source_degraded_stripes{system=\"counted\"} 3"), std::string::npos);
   EXPECT_EQ(text.find("\necpipe_source_lost_stripes{"), std::string::npos) << "not known";
 }
 

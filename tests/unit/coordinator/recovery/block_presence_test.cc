@@ -29,8 +29,8 @@ class BlockPresenceTest : public testing::Test {
   NodeRegistry nodes_{&clock_, std::chrono::seconds(5), {}, ""};
   CorruptBlocks corrupt_;
   FakeHelpers helpers_;
-  const PresenceCheck check_{&catalog_, &nodes_, &corrupt_, &helpers_, &clock_,
-                             std::chrono::seconds(1)};
+  const PresenceCheck check_{&catalog_, &nodes_, &corrupt_,
+                             &helpers_, &clock_, std::chrono::seconds(1)};
 };
 
 TEST_F(BlockPresenceTest, EachBlockHasItsAnswer) {

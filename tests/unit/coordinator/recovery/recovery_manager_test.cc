@@ -248,7 +248,7 @@ TEST_F(RecoveryManagerTest, ANodeThatComesBackWithoutABlockDoesNotEndIt) {
   {
     MutexLock lock(&helpers_.mutex);
     helpers_.missing.emplace("b0", absl::NotFoundError("no root has it"));
-    helpers_.missing.emplace("b54", 999);  // one byte is missing
+    helpers_.missing.emplace("b54", 999);                  // one byte is missing
     helpers_.stored_sha256["b29"] = std::string(64, 'b');  // of other data
   }
   Register("n0");

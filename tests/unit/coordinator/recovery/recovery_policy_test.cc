@@ -64,10 +64,8 @@ TEST_F(RecoveryPolicyTest, InOrderTakesTargetsInTurn) {
 // a, b and c are in the first rack, d and e in the second, f and g in the third: of a stripe of six
 // each has two.
 TEST_F(RecoveryPolicyTest, ARackGetsNoMoreThanItsShareOfAStripe) {
-  racks_ = {{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 1}, {"e", 1}, {"f", 2}, {"g", 2}},
-            {1, 1, 1},
-            3,
-            3};
+  racks_ = {
+      {{"a", 0}, {"b", 0}, {"c", 0}, {"d", 1}, {"e", 1}, {"f", 2}, {"g", 2}}, {1, 1, 1}, 3, 3};
   usable_.insert("g");
   targets_ = {"c", "e", "g"};
   blocks_ = {{"x", 100, 2, {"a", "b", "d", "f", "gone"}}};

@@ -38,9 +38,7 @@ class RecoveryQueueTest : public testing::Test {
   }
 
   TimePoint now_{seconds(1000)};
-  RecoveryQueue queue_{{.first_pause = seconds(1),
-                        .longest_pause = seconds(3),
-                        .max_attempts = 4}};
+  RecoveryQueue queue_{{.first_pause = seconds(1), .longest_pause = seconds(3), .max_attempts = 4}};
 };
 
 TEST_F(RecoveryQueueTest, FewestUsableSurvivorsFirst) {

@@ -21,8 +21,8 @@ class Attempts : public Repairs {
     return *grant;
   }
   ResumePoint After(const RepairGrant& grant, const absl::Status& failure) const {
-    return {grant.repair_id, grant.part.attempt, {grant.part.grid, {{6, 4, 1}}},
-            grant.scheme,    failure,            grant.stripe_digest};
+    return {grant.repair_id, grant.part.attempt, {grant.part.grid, {{6, 4, 1}}}, grant.scheme,
+            failure,         grant.stripe_digest};
   }
   std::set<std::string> Helpers() {
     std::set<std::string> nodes;

@@ -236,8 +236,7 @@ TEST_F(SqliteVersionsTest, ItsTablesAreThoseOfANewFile) {
   ASSERT_TRUE(EnsureSchema(path_).ok());
   EXPECT_GT(Columns(fresh).size(), 50u);
   EXPECT_EQ(Columns(path_), Columns(fresh));
-  EXPECT_EQ(Query(fresh, "PRAGMA user_version"),
-            std::to_string(VersionAfter(kSchemaUpgrades)));
+  EXPECT_EQ(Query(fresh, "PRAGMA user_version"), std::to_string(VersionAfter(kSchemaUpgrades)));
 }
 
 TEST_F(SqliteVersionsTest, AnUpgradeRunsOnceAndKeepsTheOldFile) {

@@ -347,9 +347,8 @@ TEST_F(SessionManagerTest, CancellingWaitsOnceForAHungDiskNotOnceALane) {
 // Whoever keeps the slices for the next attempt plans it by what is left then.
 TEST_F(SessionManagerTest, WhoKeepsSlicesWaitsForWhatIsBeingOpened) {
   store_.opens.Close();
-  Thread start([&] {
-    EXPECT_TRUE(absl::IsCancelled(manager_->Start(HostedPart(Part(1))).status()));
-  });
+  Thread start(
+      [&] { EXPECT_TRUE(absl::IsCancelled(manager_->Start(HostedPart(Part(1))).status())); });
   store_.opens.AwaitWaiting(1);
   const TimePoint begun = Clock::System().Now();
   EXPECT_EQ(manager_->CancelAndKeep(1, 0), 1u);
