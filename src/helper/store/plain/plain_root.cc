@@ -262,7 +262,7 @@ absl::StatusOr<PlainRoot::Names> PlainRoot::NamesAfter(
     kept = std::exchange(names_, {});
   }
   // The first page of a listing is of what is there now.
-  const bool goes_on = !after.empty() && kept.of == opened && kept.after <= after;
+  const bool goes_on = !after.empty() && kept.of.lock() == opened && kept.after <= after;
   if (goes_on && (kept.to_the_end || (!kept.names.empty() && after < kept.names.back()))) {
     return kept;
   }

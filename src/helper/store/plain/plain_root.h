@@ -96,7 +96,7 @@ class PlainRoot {
  private:
   // Names as they were read for the pages of a listing.
   struct Names {
-    std::shared_ptr<const Opened> of;
+    std::weak_ptr<const Opened> of;  // a listing that nobody ends keeps no disk busy
     std::string after;               // all of them are above it
     std::vector<std::string> names;  // in order
     bool to_the_end = false;         // there were no more
